@@ -1,0 +1,13 @@
+#include "wire_groups.h"
+
+namespace w5xde::bench {
+
+std::vector<Group> wire_groups() {
+  return {{"stream", bench_streams},
+          {"round-trip", bench_round_trips},
+          {"overhead", bench_overhead},
+          {"serialization", bench_serialization},
+          {"codec", bench_codecs}};
+}
+
+}  // namespace w5xde::bench

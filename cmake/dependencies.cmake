@@ -1,0 +1,27 @@
+# Every outside library, found once. Which folder may use which is DESIGN's "each heavy dependency has one home":
+# the folder's own CMakeLists.txt names it, and tools/tidy checks the includes.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(lz4 REQUIRED IMPORTED_TARGET liblz4)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)
+
+# Debian ships asio (standalone, header only) without a CMake or pkg-config file.
+find_path(W5XDE_ASIO_INCLUDE asio.hpp REQUIRED)
+add_library(asio INTERFACE)
+target_include_directories(asio SYSTEM INTERFACE ${W5XDE_ASIO_INCLUDE})
+target_compile_definitions(asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(asio INTERFACE Threads::Threads)
+
+if(NOT W5XDE_FUZZ)
+  find_package(CLI11 REQUIRED)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  find_package(rapidcheck REQUIRED)
+endif()

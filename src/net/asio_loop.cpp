@@ -1,0 +1,93 @@
+#include "net/asio_loop.h"
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+namespace w5xde {
+
+struct AsioLoop::State {
+  // One thread runs it, so asio may leave its own locks out on that path.
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::unordered_map<TimerId, asio::steady_timer> timers;
+  TimerId last_timer = 0;
+  std::atomic<std::thread::id> thread;
+};
+
+namespace {
+
+// Remembers which thread runs the loop, for as long as it does.
+class Running {
+ public:
+  explicit Running(std::atomic<std::thread::id>& thread) : thread_(thread) {
+    thread_ = std::this_thread::get_id();
+  }
+  ~Running() { thread_ = std::thread::id(); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::atomic<std::thread::id>& thread_;
+};
+
+}  // namespace
+
+AsioLoop::AsioLoop() : state_(std::make_unique<State>()) {}
+AsioLoop::~AsioLoop() = default;
+
+Instant AsioLoop::now() const {
+  return std::chrono::steady_clock::now();
+}
+
+void AsioLoop::post(Task task) {
+  asio::post(state_->context, std::move(task));
+}
+
+Loop::TimerId AsioLoop::after(Duration delay, Task task) {
+  assert_on_loop();
+  const TimerId id = ++state_->last_timer;
+  auto& timer = state_->timers.emplace(id, asio::steady_timer(state_->context, delay)).first->second;
+  timer.async_wait([state = state_.get(), id, task = std::move(task)](const asio::error_code&) {
+    // A cancelled timer is gone from the map; the code alone would miss one that had already fired.
+    if (state->timers.erase(id) != 0) task();
+  });
+  return id;
+}
+
+void AsioLoop::cancel(TimerId timer) {
+  assert_on_loop();
+  state_->timers.erase(timer);
+}
+
+bool AsioLoop::on_loop() const {
+  const std::thread::id running = state_->thread;
+  return running == std::thread::id() || running == std::this_thread::get_id();
+}
+
+void AsioLoop::run() {
+  const Running running(state_->thread);
+  state_->context.restart();
+  state_->context.run();
+}
+
+void AsioLoop::run_until(const std::function<bool()>& condition) {
+  const Running running(state_->thread);
+  state_->context.restart();
+  while (!condition()) state_->context.run_one();
+}
+
+void AsioLoop::stop() {
+  state_->context.stop();
+}
+
+asio::io_context& AsioLoop::context() {
+  return state_->context;
+}
+
+}  // namespace w5xde

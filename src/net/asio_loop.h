@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "net/loop.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace w5xde {
+
+// The loop of a real process.
+class AsioLoop final : public Loop {
+ public:
+  AsioLoop();
+  ~AsioLoop() override;
+  AsioLoop(const AsioLoop&) = delete;
+  AsioLoop& operator=(const AsioLoop&) = delete;
+
+  Instant now() const override;
+  void post(Task task) override;
+  TimerId after(Duration delay, Task task) override;
+  void cancel(TimerId timer) override;
+  bool on_loop() const override;
+
+  // Runs until stop(), on the calling thread.
+  void run();
+  // Runs until the condition holds, looking at it after every task.
+  void run_until(const std::function<bool()>& condition);
+  // Any thread.
+  void stop();
+
+  asio::io_context& context();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace w5xde

@@ -1,0 +1,254 @@
+#include "net/connection.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "codec/lossless.h"
+#include "wire/messages.h"
+
+namespace w5xde {
+
+namespace {
+
+// Then others have their turn on the loop.
+constexpr std::size_t kBytesPerTurn = 4 * kMiB;
+
+// A peer that has sent no whole frame by then, or sends a frame slower than this for longer than that, holds
+// a connection without using it. The slowest honest link is far above.
+constexpr Duration kFrameGrace = std::chrono::seconds(10);
+constexpr double kFrameBytesPerSecondMin = 1024;
+
+// Pings that a peer may send faster than it reads the pongs.
+constexpr std::uint64_t kPongsQueuedMax = 64;
+
+}  // namespace
+
+std::shared_ptr<Connection> Connection::start(std::unique_ptr<Stream> stream, Owner& owner,
+                                              const Limits& limits) {
+  std::shared_ptr<Connection> connection(
+      new Connection(std::move(stream), owner, limits));  // private constructor
+  connection->wait_readable();
+  connection->arm_tick();
+  return connection;
+}
+
+Connection::Connection(std::unique_ptr<Stream> stream, Owner& owner, const Limits& limits)
+    : stream_(std::move(stream)),
+      owner_(&owner),
+      reader_(limits, *this),
+      writer_(limits),
+      liveness_(stream_->loop().now()),
+      watched_since_(stream_->loop().now()) {}
+
+Connection::~Connection() {
+  detach();
+}
+
+Status Connection::send(const OutgoingFrame& frame) {
+  stream_->loop().assert_on_loop();
+  if (state_ != State::open) return disconnected("the connection is closed");
+  W5XDE_CHECK(writer_.push(frame, stream_->loop().now()));
+  flush();
+  return {};
+}
+
+void Connection::close(Error reason) {
+  if (state_ != State::open) return;
+  Head head;
+  encode(Goodbye{reason.kind, reason.message}, head);
+  // A full queue is no reason to stay; the peer then learns from the end of the stream.
+  (void)writer_.push({.type = FrameType::goodbye, .head = head}, stream_->loop().now());
+  state_ = State::closing;
+  reason_ = std::move(reason);
+  flush();
+}
+
+void Connection::detach() {
+  owner_ = nullptr;
+  if (state_ == State::closed) return;
+  state_ = State::closed;
+  stream_->loop().cancel(tick_timer_);
+  stream_->close();
+}
+
+// Ends the connection. The owner is told from the loop, so that it may be in the middle of anything now.
+void Connection::fail(Error reason) {
+  if (state_ == State::closed) return;
+  state_ = State::closed;
+  if (!reason_) reason_ = std::move(reason);
+  stream_->loop().cancel(tick_timer_);
+  stream_->close();
+  stream_->loop().post([self = shared_from_this()] {
+    if (Owner* owner = std::exchange(self->owner_, nullptr)) owner->closed(*self->reason_);
+  });
+}
+
+void Connection::set_limits(const Limits& limits) {
+  reader_.set_limits(limits);
+  writer_.set_limits(limits);
+}
+
+void Connection::wait_readable() {
+  stream_->when_readable([this] { read(); });
+}
+
+void Connection::read() {
+  const auto self = shared_from_this();  // the owner may let go of us in received()
+  std::size_t turn = 0;
+  while (state_ != State::closed) {
+    const auto space = reader_.space();
+    std::size_t room = 0;
+    for (const iovec& part : space) room += part.iov_len;
+    auto count = stream_->read(space);
+    if (!count) return fail(std::move(count).error());
+    if (*count == 0) break;
+    const Instant now = stream_->loop().now();
+    liveness_.heard(now);
+    bytes_received_ += *count;
+    receive_rate_.moved(*count, now);
+    if (auto status = reader_.advance(*count); !status.ok()) {
+      if (state_ == State::open) close(std::move(status).error());
+      return;
+    }
+    turn += *count;
+    if (*count < room || turn >= kBytesPerTurn) break;
+  }
+  if (state_ != State::closed) wait_readable();
+}
+
+Result<MutableBytes> Connection::place(const FrameHeader& header, Bytes head) {
+  if (!is_known(header.codec)) return corrupt(fmt::format("codec {} is not known", header.codec));
+  if (state_ != State::open || owner_ == nullptr) return disconnected("closing");
+  receive_rate_.start(stream_->loop().now());
+  return owner_->place(header, head);
+}
+
+Status Connection::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
+  if (header.payload_bytes != 0) receive_rate_.stop(stream_->loop().now());
+  switch (header.type) {
+    case FrameType::ping: {
+      W5XDE_TRY(const Heartbeat ping, decode_heartbeat(head));
+      return send_heartbeat(FrameType::pong, ping.token);
+    }
+    case FrameType::pong: {
+      W5XDE_TRY(const Heartbeat pong, decode_heartbeat(head));
+      liveness_.ponged(pong.token, stream_->loop().now());
+      return {};
+    }
+    case FrameType::goodbye: {
+      W5XDE_TRY(Goodbye goodbye, decode_goodbye(head, Limits::stranger()));
+      fail({goodbye.kind, "the other side left: " + goodbye.reason});
+      return disconnected("the other side left");
+    }
+    default:
+      if (state_ != State::open || owner_ == nullptr) return disconnected("closing");
+      // The link is measured as soon as the peer has spoken; before that, nothing may come ahead of our own
+      // hello.
+      if (reader_.frames_received() == 1)
+        stream_->loop().post([weak = weak_from_this()] {
+          if (const auto self = weak.lock()) self->ping();
+        });
+      return owner_->received(header, head, payload);
+  }
+}
+
+Status Connection::send_heartbeat(FrameType type, std::uint64_t token) {
+  if (state_ != State::open) return {};
+  if (writer_.queued_urgent() >= kPongsQueuedMax)
+    return overloaded("pings come faster than their pongs are read");
+  Head head;
+  encode(Heartbeat{token}, head);
+  return send({.type = type, .head = head, .urgent = true});
+}
+
+void Connection::flush() {
+  if (state_ == State::closed || waiting_writable_) return;
+  std::size_t turn = 0;
+  for (;;) {
+    const auto pieces = writer_.stage();
+    if (pieces.empty()) break;
+    auto count = turn < kBytesPerTurn ? stream_->write(pieces) : Result<std::size_t>(std::size_t{0});
+    if (!count) return fail(std::move(count).error());
+    const Instant now = stream_->loop().now();
+    send_rate_.start(now);
+    if (*count == 0) {
+      waiting_writable_ = true;
+      stream_->when_writable([this] {
+        const auto self = shared_from_this();
+        waiting_writable_ = false;
+        flush();
+      });
+      return;
+    }
+    writer_.consume(*count);
+    bytes_sent_ += *count;
+    turn += *count;
+    send_rate_.moved(*count, now);
+    liveness_.progressed(now);
+  }
+  send_rate_.stop(stream_->loop().now());
+  if (state_ == State::closing) fail(disconnected("closed"));
+}
+
+void Connection::arm_tick() {
+  tick_timer_ = stream_->loop().after(liveness_.interval(), [this] { tick(); });
+}
+
+void Connection::tick() {
+  const auto self = shared_from_this();
+  const Instant now = stream_->loop().now();
+  const bool ping_due = liveness_.tick(now);
+  // What is written may lie in this machine's socket buffer for long on a slow link, ping and all: bytes that
+  // the other side acknowledges are a sign of life too.
+  if (const auto tcp = stream_->tcp_report(); tcp && tcp->bytes_acknowledged != bytes_acknowledged_) {
+    bytes_acknowledged_ = tcp->bytes_acknowledged;
+    liveness_.progressed(now);
+  }
+  if (auto dead = liveness_.verdict(now, !writer_.empty())) return fail(std::move(*dead));
+  if (auto slow = slowness(now)) close(std::move(*slow));
+  if (ping_due) ping();
+  if (state_ != State::closed) arm_tick();
+}
+
+void Connection::ping() {
+  if (state_ != State::open) return;
+  const std::uint64_t token = next_token_++;
+  if (send_heartbeat(FrameType::ping, token).ok()) liveness_.pinged(token, stream_->loop().now());
+}
+
+std::optional<Error> Connection::slowness(Instant now) {
+  const bool nothing_yet = reader_.frames_received() == 0;
+  const std::uint64_t pending = reader_.frame_bytes_pending();
+  if ((pending == 0 && !nothing_yet) || reader_.frames_received() != watched_frame_) {
+    watched_frame_ = reader_.frames_received();
+    watched_since_ = now;
+    return std::nullopt;
+  }
+  const Duration elapsed = now - watched_since_;
+  if (elapsed <= kFrameGrace ||
+      static_cast<double>(pending) >= kFrameBytesPerSecondMin * seconds_of(elapsed)) {
+    return std::nullopt;
+  }
+  return overloaded(fmt::format("{} bytes of a frame in {:.0f} s: too slow to keep the connection", pending,
+                                seconds_of(elapsed)));
+}
+
+Duration Connection::queue_age() const {
+  const auto oldest = writer_.oldest();
+  return oldest ? stream_->loop().now() - *oldest : Duration::zero();
+}
+
+LinkReport Connection::link() const {
+  LinkReport report;
+  report.peer = stream_->peer();
+  report.round_trip = liveness_.round_trip();
+  report.send_bytes_per_second = send_rate_.bytes_per_second();
+  report.receive_bytes_per_second = receive_rate_.bytes_per_second();
+  report.bytes_sent = bytes_sent_;
+  report.bytes_received = bytes_received_;
+  report.tcp = stream_->tcp_report();
+  return report;
+}
+
+}  // namespace w5xde

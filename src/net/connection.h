@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/limits.h"
+#include "net/link_report.h"
+#include "net/liveness.h"
+#include "net/rate_meter.h"
+#include "net/stream.h"
+#include "w5xde/result.h"
+#include "wire/frame_reader.h"
+#include "wire/frame_writer.h"
+
+namespace w5xde {
+
+// Frames over a stream. Sends without copying, receives into memory that its owner names, answers and sends
+// heartbeats, and notices a peer that is dead, frozen or too slow to be honest. A bad byte closes this
+// connection and touches no other. Loop thread only.
+class Connection : public std::enable_shared_from_this<Connection>, private FrameSink {
+ public:
+  // Who the frames are for. Heartbeats do not reach it.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // As FrameSink::place.
+    virtual Result<MutableBytes> place(const FrameHeader& header, Bytes head) = 0;
+    // A whole frame. An error closes the connection for that reason.
+    virtual Status received(const FrameHeader& header, Bytes head, MutableBytes payload) = 0;
+    // Nothing comes after this; the peer's goodbye, if it said one, is the reason. Never called from inside
+    // one of the connection's own functions.
+    virtual void closed(const Error& reason) = 0;
+  };
+
+  // Starts reading. The owner must outlive the connection or detach() from it. Begin with Limits::stranger()
+  // and raise them when the peer has said who it is.
+  static std::shared_ptr<Connection> start(std::unique_ptr<Stream> stream, Owner& owner,
+                                           const Limits& limits);
+
+  // Queues a frame and writes what can be written. `overloaded` when the queue is full, `disconnected` when
+  // closed.
+  Status send(const OutgoingFrame& frame);
+
+  // Says goodbye with the reason, after what is queued already, and closes when that is written or the peer
+  // takes no more. The owner hears closed(reason).
+  void close(Error reason);
+  // The owner wants to hear nothing more; the stream is closed at once.
+  void detach();
+
+  void set_limits(const Limits& limits);
+  bool open() const { return state_ == State::open; }
+
+  std::uint64_t queued_bytes() const { return writer_.queued_bytes(); }
+  std::uint64_t queued_frames() const { return writer_.queued_frames(); }
+  // How long the oldest queued frame has been waiting.
+  Duration queue_age() const;
+  LinkReport link() const;
+  const Stream& stream() const { return *stream_; }
+
+  ~Connection() override;
+
+ private:
+  enum class State { open, closing, closed };
+
+  Connection(std::unique_ptr<Stream> stream, Owner& owner, const Limits& limits);
+
+  Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
+  Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
+
+  void read();
+  void wait_readable();
+  void flush();
+  void tick();
+  void arm_tick();
+  void ping();
+  Status send_heartbeat(FrameType type, std::uint64_t token);
+  std::optional<Error> slowness(Instant now);
+  void fail(Error reason);
+
+  const std::unique_ptr<Stream> stream_;
+  Owner* owner_;
+  State state_ = State::open;
+  std::optional<Error> reason_;  // why it is closing
+
+  FrameReader reader_;
+  FrameWriter writer_;
+  bool waiting_writable_ = false;
+
+  Liveness liveness_;
+  RateMeter send_rate_;
+  RateMeter receive_rate_;
+  Loop::TimerId tick_timer_ = 0;
+  std::uint64_t next_token_ = 1;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_received_ = 0;
+  std::uint64_t bytes_acknowledged_ = 0;  // as of the last tick
+
+  // The frame that was arriving at the last tick, and since when: what the slow-loris check looks at.
+  std::uint64_t watched_frame_ = 0;
+  Instant watched_since_;
+};
+
+}  // namespace w5xde

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "net/link_report.h"
+#include "net/loop.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// Bytes in both directions: TCP, TLS over any other stream, or memory. Nothing blocks: read and write do what
+// can be done now, and when_readable and when_writable tell when it is worth trying again. Loop thread only.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  // Reads what is there into the parts, in order, and returns how much. Less than there was room for: no more
+  // has come yet (so no second call is needed to find that out). The end of the stream is an error,
+  // `disconnected`.
+  virtual Result<std::size_t> read(std::span<const iovec> parts) = 0;
+
+  // Writes as much of the parts as is taken now; 0 when nothing is. The next call begins with the bytes that
+  // were not taken, in a first part at least as long as they were offered in: TLS may have them encrypted
+  // already.
+  virtual Result<std::size_t> write(std::span<const iovec> parts) = 0;
+
+  // Runs the task once, from the loop, when a read (write) may get further; soon, if that is already so. One
+  // task in each direction: a new one takes the old one's place. close() and the destructor drop both.
+  virtual void when_readable(Loop::Task task) = 0;
+  virtual void when_writable(Loop::Task task) = 0;
+
+  // Ends both directions. Later reads and writes fail.
+  virtual void close() = 0;
+
+  virtual Loop& loop() = 0;
+  virtual std::string peer() const = 0;  // "127.0.0.1:5555", for logs
+  virtual bool encrypted() const { return false; }
+  // What the kernel knows of the link, where there is a kernel.
+  virtual std::optional<TcpReport> tcp_report() const { return std::nullopt; }
+};
+
+}  // namespace w5xde

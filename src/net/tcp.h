@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "net/asio_loop.h"
+#include "net/stream.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// What the seeds found worth tuning. A buffer size of 0 leaves the kernel its own, which grows with the link.
+struct SocketOptions {
+  bool no_delay = true;
+  bool quick_ack = true;
+  bool keep_alive = true;
+  std::uint64_t send_buffer_bytes = 0;
+  std::uint64_t receive_buffer_bytes = 0;
+};
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+
+  std::string to_string() const;  // "127.0.0.1:5555", "[::1]:5555"
+};
+
+// "HOST:PORT" or "[IPV6]:PORT".
+Result<Address> parse_address(std::string_view text);
+
+// Listens, and hands every connection that comes to `accepted`, until it is destroyed. Loop thread only.
+class TcpListener {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Stream>)>;
+
+  // Port 0 takes any free one.
+  static Result<std::unique_ptr<TcpListener>> listen(AsioLoop& loop, const Address& address,
+                                                     SocketOptions options, Accepted accepted);
+  ~TcpListener();
+  TcpListener(const TcpListener&) = delete;
+  TcpListener& operator=(const TcpListener&) = delete;
+
+  const Address& address() const;  // with the port that was taken
+
+ private:
+  struct State;
+  explicit TcpListener(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+struct ConnectOptions {
+  Address address;
+  SocketOptions socket;
+  // Attempts are spaced by a delay that doubles up to the maximum; each is shortened by a random part of up
+  // to a half, so that nodes that lost the same coordinator do not all come back in the same instant.
+  unsigned attempts_max = 5;
+  Duration delay_first = std::chrono::milliseconds(100);
+  Duration delay_max = std::chrono::seconds(10);
+  std::function<void(unsigned attempt, const Error& error, Duration delay)> on_retry;
+};
+
+// Before which delay the attempt after number `attempt` (from 1) is made.
+Duration retry_delay(const ConnectOptions& options, unsigned attempt, Random& random);
+
+// Connects; `done` gets the stream or the last error. `random` and `loop` must outlive the attempt. Loop
+// thread only.
+void connect_tcp(AsioLoop& loop, ConnectOptions options, Random& random,
+                 std::function<void(Result<std::unique_ptr<Stream>>)> done);
+
+}  // namespace w5xde

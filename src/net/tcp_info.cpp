@@ -1,0 +1,20 @@
+#include "net/tcp_info.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace w5xde {
+
+void read_tcp_info(int fd, TcpReport& report) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  report.round_trip = std::chrono::microseconds(info.tcpi_rtt);
+  report.round_trip_variation = std::chrono::microseconds(info.tcpi_rttvar);
+  report.delivery_bytes_per_second = static_cast<double>(info.tcpi_delivery_rate);
+  report.retransmits = info.tcpi_total_retrans;
+  report.bytes_acknowledged = info.tcpi_bytes_acked;
+}
+
+}  // namespace w5xde

@@ -1,0 +1,39 @@
+// A TCP socket as a Stream. Only net/ includes this; others see tcp.h.
+#pragma once
+
+#include <asio/ip/tcp.hpp>
+#include <memory>
+#include <string>
+
+#include "net/asio_loop.h"
+#include "net/stream.h"
+#include "net/tcp.h"
+
+namespace w5xde {
+
+class TcpStream final : public Stream {
+ public:
+  TcpStream(AsioLoop& loop, asio::ip::tcp::socket socket, const SocketOptions& options);
+  ~TcpStream() override;
+  TcpStream(const TcpStream&) = delete;
+  TcpStream& operator=(const TcpStream&) = delete;
+
+  Result<std::size_t> read(std::span<const iovec> parts) override;
+  Result<std::size_t> write(std::span<const iovec> parts) override;
+  void when_readable(Loop::Task task) override;
+  void when_writable(Loop::Task task) override;
+  void close() override;
+  Loop& loop() override { return loop_; }
+  std::string peer() const override { return peer_; }
+  std::optional<TcpReport> tcp_report() const override;
+
+ private:
+  struct State;
+  void wait(bool readable);
+
+  AsioLoop& loop_;
+  std::shared_ptr<State> state_;
+  std::string peer_;
+};
+
+}  // namespace w5xde

@@ -1,0 +1,144 @@
+#include "net/tcp.h"
+
+#include <gtest/gtest.h>
+
+#include "net/asio_loop.h"
+
+namespace w5xde {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(AddressTest, addresses_are_read_and_written) {
+  EXPECT_EQ(parse_address("10.0.0.1:5555")->to_string(), "10.0.0.1:5555");
+  EXPECT_EQ(parse_address("[::1]:80")->host, "::1");
+  EXPECT_EQ(parse_address("[::1]:80")->to_string(), "[::1]:80");
+  EXPECT_EQ(parse_address("coordinator.example:0")->port, 0);
+  for (const char* bad : {"", "host", "host:", ":80", "host:99999", "host:8o", "::1:80", "host:-1"}) {
+    const auto address = parse_address(bad);
+    ASSERT_FALSE(address.ok()) << bad;
+    EXPECT_NE(address.error().message.find("HOST:PORT"), std::string::npos);
+  }
+}
+
+// A listener with one connected pair.
+class TcpTest : public testing::Test {
+ protected:
+  void connect(const SocketOptions& options) {
+    listener_ = TcpListener::listen(loop_, {"127.0.0.1", 0}, options, [this](std::unique_ptr<Stream> stream) {
+                  far_ = std::move(stream);
+                }).value();
+    connect_tcp(loop_, {.address = listener_->address(), .socket = options, .on_retry = {}}, random_,
+                [this](Result<std::unique_ptr<Stream>> stream) { near_ = std::move(stream).value(); });
+    loop_.run_until([this] { return near_ && far_; });
+  }
+
+  AsioLoop loop_;
+  Random random_{1};
+  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<Stream> near_, far_;
+};
+
+TEST_F(TcpTest, what_the_kernel_granted_is_read_back) {
+  connect({.send_buffer_bytes = 1 << 20, .receive_buffer_bytes = 1 << 19});
+  for (const Stream* stream : {near_.get(), far_.get()}) {
+    const auto report = stream->tcp_report();
+    ASSERT_TRUE(report.has_value());
+    EXPECT_TRUE(report->no_delay);
+    EXPECT_TRUE(report->keep_alive);
+    EXPECT_EQ(report->send_buffer_bytes, 2u << 20);  // the kernel doubles it for its own bookkeeping
+    EXPECT_EQ(report->receive_buffer_bytes, 1u << 20);
+  }
+}
+
+TEST_F(TcpTest, what_was_not_asked_for_is_off_and_buffers_are_the_kernel_s) {
+  connect({.no_delay = false, .quick_ack = false, .keep_alive = false});
+  const auto report = near_->tcp_report();
+  EXPECT_FALSE(report->no_delay);
+  EXPECT_FALSE(report->keep_alive);
+  EXPECT_FALSE(report->quick_ack);
+  EXPECT_GT(report->send_buffer_bytes, 0u);
+}
+
+TEST_F(TcpTest, the_kernel_s_measurements_are_there) {
+  connect({});
+  const std::string text(1000, 'x');
+  const iovec part{const_cast<char*>(text.data()), text.size()};
+  ASSERT_EQ(near_->write({&part, 1}).value(), 1000u);
+  loop_.run_until([&] { return near_->tcp_report()->bytes_acknowledged >= 1000; });
+  EXPECT_GT(near_->tcp_report()->round_trip, Duration::zero());
+  EXPECT_FALSE(near_->encrypted());
+}
+
+TEST_F(TcpTest, a_port_in_use_is_a_clear_error) {
+  connect({});
+  const auto second = TcpListener::listen(loop_, listener_->address(), {}, [](std::unique_ptr<Stream>) {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, ErrorKind::system);
+  EXPECT_NE(second.error().message.find(listener_->address().to_string()), std::string::npos);
+  EXPECT_NE(second.error().message.find("in use"), std::string::npos);
+}
+
+TEST_F(TcpTest, connecting_retries_and_then_says_what_it_tried) {
+  // A port that nobody listens on: taken, and given back.
+  Address address;
+  {
+    const auto listener = TcpListener::listen(loop_, {"127.0.0.1", 0}, {}, [](std::unique_ptr<Stream>) {});
+    address = (*listener)->address();
+  }
+  std::vector<unsigned> retries;
+  std::optional<Error> error;
+  connect_tcp(loop_,
+              {.address = address,
+               .socket = {},
+               .attempts_max = 3,
+               .delay_first = milliseconds(1),
+               .on_retry = [&](unsigned attempt, const Error&, Duration) { retries.push_back(attempt); }},
+              random_, [&](Result<std::unique_ptr<Stream>> stream) { error = stream.error(); });
+  loop_.run_until([&] { return error.has_value(); });
+  EXPECT_EQ(retries, (std::vector<unsigned>{1, 2}));
+  EXPECT_EQ(error->kind, ErrorKind::disconnected);
+  EXPECT_NE(error->message.find(address.to_string()), std::string::npos);
+}
+
+TEST_F(TcpTest, a_coordinator_that_comes_up_late_is_found) {
+  Address address;
+  {
+    const auto listener = TcpListener::listen(loop_, {"127.0.0.1", 0}, {}, [](std::unique_ptr<Stream>) {});
+    address = (*listener)->address();
+  }
+  std::unique_ptr<TcpListener> late;
+  std::unique_ptr<Stream> connected;
+  connect_tcp(loop_,
+              {.address = address,
+               .socket = {},
+               .attempts_max = 100,
+               .delay_first = milliseconds(1),
+               .delay_max = milliseconds(4),
+               .on_retry =
+                   [&](unsigned attempt, const Error&, Duration) {
+                     if (attempt != 3) return;
+                     late = TcpListener::listen(loop_, address, {}, [](std::unique_ptr<Stream>) {}).value();
+                   }},
+              random_,
+              [&](Result<std::unique_ptr<Stream>> stream) { connected = std::move(stream).value(); });
+  loop_.run_until([&] { return connected != nullptr; });
+}
+
+TEST(RetryDelayTest, delays_double_to_a_maximum_and_vary) {
+  const ConnectOptions options{
+      .address = {}, .socket = {}, .delay_first = milliseconds(100), .delay_max = seconds(1), .on_retry = {}};
+  Random random(5);
+  for (unsigned attempt = 1; attempt < 40; ++attempt) {
+    const Duration full =
+        std::min<Duration>(seconds(1), milliseconds(100) * (1 << std::min(attempt - 1, 10u)));
+    const Duration delay = retry_delay(options, attempt, random);
+    EXPECT_LE(delay, full);
+    EXPECT_GE(delay, full / 2);
+  }
+  EXPECT_NE(retry_delay(options, 3, random), retry_delay(options, 3, random));
+}
+
+}  // namespace
+}  // namespace w5xde

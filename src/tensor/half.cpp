@@ -1,0 +1,89 @@
+#include "tensor/half.h"
+
+#include <cassert>
+#include <cstddef>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+namespace w5xde {
+
+namespace {
+
+#if defined(__x86_64__)
+
+// F16C came with the third generation of x86-64, so it is asked for at run time. Each returns how many it
+// did.
+__attribute__((target("avx,f16c"))) std::size_t f32_to_f16_vector(std::span<const float> from,
+                                                                  std::uint16_t* to) {
+  std::size_t i = 0;
+  for (; i + 8 <= from.size(); i += 8) {
+    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(&from[i]), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), halves);
+  }
+  return i;
+}
+
+__attribute__((target("avx,f16c"))) std::size_t f16_to_f32_vector(std::span<const std::uint16_t> from,
+                                                                  float* to) {
+  std::size_t i = 0;
+  for (; i + 8 <= from.size(); i += 8) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&from[i]));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(halves));
+  }
+  return i;
+}
+
+bool has_f16c() {
+  // From the processor itself: clang before 15 has no __builtin_cpu_supports("f16c"). Asked once, because a
+  // hypervisor answers CPUID slowly.
+  static const bool supported = [] {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __builtin_cpu_supports("avx") != 0 && __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 &&
+           (ecx & bit_F16C) != 0;
+  }();
+  return supported;
+}
+
+#else
+
+std::size_t f32_to_f16_vector(std::span<const float>, std::uint16_t*) {
+  return 0;
+}
+std::size_t f16_to_f32_vector(std::span<const std::uint16_t>, float*) {
+  return 0;
+}
+bool has_f16c() {
+  return false;
+}
+
+#endif
+
+}  // namespace
+
+void convert_f32_to_f16(std::span<const float> from, std::span<std::uint16_t> to) {
+  assert(from.size() == to.size());
+  const std::size_t done = has_f16c() ? f32_to_f16_vector(from, to.data()) : 0;
+  for (std::size_t i = done; i < from.size(); ++i) to[i] = f16_from_f32(from[i]);
+}
+
+void convert_f16_to_f32(std::span<const std::uint16_t> from, std::span<float> to) {
+  assert(from.size() == to.size());
+  const std::size_t done = has_f16c() ? f16_to_f32_vector(from, to.data()) : 0;
+  for (std::size_t i = done; i < from.size(); ++i) to[i] = f32_from_f16(from[i]);
+}
+
+// Integer arithmetic without a branch: the compiler vectorises these two by itself.
+void convert_f32_to_bf16(std::span<const float> from, std::span<std::uint16_t> to) {
+  assert(from.size() == to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = bf16_from_f32(from[i]);
+}
+
+void convert_bf16_to_f32(std::span<const std::uint16_t> from, std::span<float> to) {
+  assert(from.size() == to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = f32_from_bf16(from[i]);
+}
+
+}  // namespace w5xde

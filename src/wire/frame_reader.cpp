@@ -1,0 +1,116 @@
+#include "wire/frame_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace w5xde {
+
+namespace {
+
+// A read that large is still in the cache when it is hashed.
+constexpr std::size_t kDirectBytesMax = 256 * kKiB;
+
+// Below this, a copy out of the staging buffer is cheaper than a system call of its own.
+constexpr std::size_t kDirectBytesMin = 4 * kKiB;
+
+iovec part_of(std::byte* data, std::size_t size) {
+  return {data, size};
+}
+
+}  // namespace
+
+FrameReader::FrameReader(const Limits& limits, FrameSink& sink)
+    : limits_(limits), sink_(sink), staging_(Limits::kStagingBytes) {}
+
+std::span<const iovec> FrameReader::space() {
+  assert(staged_begin_ == staged_end_ && !rest_.empty());
+  staged_begin_ = staged_end_ = 0;
+  const iovec staging = part_of(staging_.data(), staging_.size());
+  if (rest_.size() < kDirectBytesMin) {
+    direct_ = 0;
+    space_[0] = staging;
+    return std::span(space_).first(1);
+  }
+  direct_ = std::min(rest_.size(), kDirectBytesMax);
+  space_[0] = part_of(rest_.data(), direct_);
+  space_[1] = staging;
+  // What follows the destination may be staged only if the destination is filled to its end.
+  return std::span(space_).first(direct_ == rest_.size() ? 2 : 1);
+}
+
+Status FrameReader::advance(std::size_t count) {
+  const std::size_t direct = std::min(count, direct_);
+  direct_ = 0;
+  fill(direct);
+  staged_end_ = count - direct;
+  for (;;) {
+    while (rest_.empty()) W5XDE_CHECK(next_phase());
+    const std::size_t staged = std::min(staged_end_ - staged_begin_, rest_.size());
+    if (staged == 0) return {};
+    std::memcpy(rest_.data(), staging_.data() + staged_begin_, staged);
+    staged_begin_ += staged;
+    fill(staged);
+  }
+}
+
+// The next `count` bytes of the phase's destination have arrived.
+void FrameReader::fill(std::size_t count) {
+  if (phase_ == Phase::head || phase_ == Phase::payload) hash_.update(rest_.first(count));
+  rest_ = rest_.subspan(count);
+  frame_bytes_pending_ += count;
+}
+
+Status FrameReader::next_phase() {
+  switch (phase_) {
+    case Phase::header:
+      return begin_head();
+    case Phase::head:
+      return begin_payload();
+    case Phase::payload:
+      phase_ = Phase::checksum;
+      rest_ = checksum_;
+      return {};
+    case Phase::checksum:
+      return finish_frame();
+  }
+  return {};
+}
+
+Status FrameReader::begin_head() {
+  W5XDE_TRY(header_, decode_frame_header(header_bytes_, limits_));
+  head_.resize(header_.head_bytes);
+  hash_.reset();
+  phase_ = Phase::head;
+  rest_ = head_;
+  return {};
+}
+
+Status FrameReader::begin_payload() {
+  payload_ = {};
+  if (header_.payload_bytes != 0) {
+    W5XDE_TRY(payload_, sink_.place(header_, head_));
+    assert(payload_.size() == header_.payload_bytes);
+  }
+  phase_ = Phase::payload;
+  rest_ = payload_;
+  return {};
+}
+
+Status FrameReader::finish_frame() {
+  const auto claimed = load<std::uint64_t>(checksum_.data());
+  const std::uint64_t computed = hash_.digest();
+  if (claimed != computed) {
+    return corrupt(fmt::format("a {} frame's checksum is {:016x}, its bytes give {:016x}",
+                               name_of(header_.type), claimed, computed));
+  }
+  phase_ = Phase::header;
+  rest_ = header_bytes_;
+  ++frames_received_;
+  frame_bytes_pending_ = 0;
+  return sink_.received(header_, head_, payload_);
+}
+
+}  // namespace w5xde

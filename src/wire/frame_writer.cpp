@@ -1,0 +1,209 @@
+#include "wire/frame_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "wire/tensor_list.h"
+
+namespace w5xde {
+
+namespace {
+
+// Handed to the socket at a time: enough to be worth a system call, little enough to be in the cache from
+// hashing it.
+constexpr std::size_t kStageBytes = 256 * kKiB;
+
+constexpr std::array<std::byte, kPayloadAlignment> kZeros{};
+
+std::uint64_t padding_before(std::uint64_t payload_offset) {
+  return align_up(payload_offset, kPayloadAlignment) - payload_offset;
+}
+
+std::uint64_t payload_bytes_of(std::span<const TensorView> payload) {
+  std::uint64_t end = 0;
+  for (const TensorView& tensor : payload) end = align_up(end, kPayloadAlignment) + tensor.byte_count();
+  return end;
+}
+
+}  // namespace
+
+void FrameWriter::Ring::push(QueuedPtr frame) {
+  if (count_ == slots_.size()) {
+    std::rotate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(first_), slots_.end());
+    first_ = 0;
+    slots_.resize(std::max<std::size_t>(8, slots_.size() * 2));
+  }
+  slots_[(first_ + count_++) % slots_.size()] = std::move(frame);
+}
+
+FrameWriter::QueuedPtr FrameWriter::Ring::pop() {
+  QueuedPtr frame = std::move(slots_[first_]);
+  first_ = (first_ + 1) % slots_.size();
+  --count_;
+  return frame;
+}
+
+FrameWriter::FrameWriter(const Limits& limits) : limits_(limits) {}
+
+Status FrameWriter::push(const OutgoingFrame& frame, Instant now) {
+  FrameHeader header;
+  header.type = frame.type;
+  header.codec = frame.codec;
+  header.shuffle_width = frame.shuffle_width;
+  header.head_bytes = static_cast<std::uint32_t>(frame.head.size());
+  header.payload_bytes = payload_bytes_of(frame.payload);
+  const std::uint64_t bytes = header.frame_bytes();
+  if (queued_frames_ >= limits_.send_queue_frames_max || bytes > limits_.send_queue_bytes_max ||
+      queued_bytes_ > limits_.send_queue_bytes_max - bytes) {
+    return overloaded(fmt::format("the send queue holds {} frames of {} bytes and has no room for {} more",
+                                  queued_frames_, queued_bytes_, bytes));
+  }
+  QueuedPtr queued;
+  if (spare_.empty()) {
+    queued = std::make_unique<Queued>();
+  } else {
+    queued = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  const FrameHeaderBytes header_bytes = encode_frame_header(header);
+  queued->front.assign(header_bytes.begin(), header_bytes.end());
+  queued->front.insert(queued->front.end(), frame.head.begin(), frame.head.end());
+  queued->payload.assign(frame.payload.begin(), frame.payload.end());
+  queued->keep = frame.keep;
+  queued->pushed_at = now;
+  queued->bytes = bytes;
+  (frame.urgent ? urgent_ : queue_).push(std::move(queued));
+  ++queued_frames_;
+  queued_bytes_ += bytes;
+  return {};
+}
+
+std::span<const iovec> FrameWriter::stage() {
+  if (pieces_begin_ == pieces_end_) pieces_begin_ = pieces_end_ = 0;
+  while (staged_bytes_ < kStageBytes && pieces_end_ < pieces_.size()) {
+    if (!current_ && !begin_frame()) break;
+    if (!stage_piece()) break;
+  }
+  return std::span(pieces_).subspan(pieces_begin_, pieces_end_ - pieces_begin_);
+}
+
+bool FrameWriter::begin_frame() {
+  if (urgent_.empty() && queue_.empty()) return false;
+  current_ = urgent_.empty() ? queue_.pop() : urgent_.pop();
+  phase_ = Phase::front;
+  part_ = 0;
+  part_offset_ = 0;
+  payload_offset_ = 0;
+  hash_.reset();
+  return true;
+}
+
+bool FrameWriter::stage_piece() {
+  switch (phase_) {
+    case Phase::front:
+      // The header carries a checksum of its own; the frame's covers what comes after it.
+      hash_.update(Bytes(current_->front).subspan(kFrameHeaderBytes));
+      add(current_->front);
+      phase_ = Phase::payload;
+      return true;
+    case Phase::payload:
+      if (part_ < current_->payload.size()) return stage_payload();
+      phase_ = Phase::checksum;
+      return true;
+    case Phase::checksum:
+      store(current_->checksum.data(), hash_.digest());
+      add(current_->checksum);
+      current_->written_when = total_staged_;
+      staged_frames_.push(std::move(current_));
+      return true;
+  }
+  return false;
+}
+
+bool FrameWriter::stage_payload() {
+  const TensorView& tensor = current_->payload[part_];
+  const std::uint64_t size = tensor.byte_count();
+  if (part_offset_ == 0) {
+    if (const std::uint64_t padding = padding_before(payload_offset_); padding != 0) {
+      const Bytes zeros = Bytes(kZeros).first(padding);
+      hash_.update(zeros);
+      add(zeros);
+      payload_offset_ += padding;
+      return true;
+    }
+  }
+  std::uint64_t count = std::min<std::uint64_t>(size - part_offset_, kStageBytes);
+  if (count != 0) {
+    Bytes piece;
+    if (tensor.contiguous()) {
+      piece = tensor.bytes().subspan(part_offset_, count);
+    } else {
+      // One block at a time: the last one must be written before its memory is used again.
+      if (pieces_begin_ != pieces_end_) return false;
+      static_assert(kStageBytes <= Limits::kGatherBytes && kStageBytes % 16 == 0);
+      const MutableBytes block = gather_.take(kStageBytes).first(count);
+      tensor.gather(part_offset_ / size_of(tensor.dtype()), block);
+      piece = block;
+    }
+    hash_.update(piece);
+    add(piece);
+    part_offset_ += count;
+    payload_offset_ += count;
+  }
+  if (part_offset_ == size) {
+    ++part_;
+    part_offset_ = 0;
+  }
+  return true;
+}
+
+void FrameWriter::add(Bytes piece) {
+  if (piece.empty()) return;
+  pieces_[pieces_end_++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+  staged_bytes_ += piece.size();
+  total_staged_ += piece.size();
+}
+
+void FrameWriter::consume(std::size_t count) {
+  assert(count <= staged_bytes_);
+  staged_bytes_ -= count;
+  total_written_ += count;
+  while (count != 0) {
+    iovec& piece = pieces_[pieces_begin_];
+    const std::size_t taken = std::min(count, piece.iov_len);
+    piece.iov_base = static_cast<std::byte*>(piece.iov_base) + taken;
+    piece.iov_len -= taken;
+    count -= taken;
+    if (piece.iov_len == 0) ++pieces_begin_;
+  }
+  finish_written();
+}
+
+void FrameWriter::finish_written() {
+  while (!staged_frames_.empty() && staged_frames_.front().written_when <= total_written_) {
+    QueuedPtr done = staged_frames_.pop();
+    --queued_frames_;
+    queued_bytes_ -= done->bytes;
+    ++frames_written_;
+    done->keep.reset();
+    done->payload.clear();
+    // A large head is rare; its memory is not kept for the next small one.
+    if (done->front.capacity() <= Limits::kQueuedFrameBytes) spare_.push_back(std::move(done));
+  }
+}
+
+std::optional<Instant> FrameWriter::oldest() const {
+  std::optional<Instant> oldest;
+  const auto consider = [&](const Queued& frame) {
+    if (!oldest || frame.pushed_at < *oldest) oldest = frame.pushed_at;
+  };
+  if (!staged_frames_.empty()) consider(staged_frames_.front());
+  if (current_) consider(*current_);
+  if (!queue_.empty()) consider(queue_.front());
+  if (!urgent_.empty()) consider(urgent_.front());
+  return oldest;
+}
+
+}  // namespace w5xde

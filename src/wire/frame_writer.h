@@ -1,0 +1,122 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "tensor/tensor_view.h"
+#include "w5xde/result.h"
+#include "wire/frame.h"
+
+namespace w5xde {
+
+// A frame to send. Head and views are copied; the memory that the views look at is not, and `keep` holds it
+// until the last byte is written.
+struct OutgoingFrame {
+  FrameType type = FrameType::tensors;
+  std::uint8_t codec = 0;
+  std::uint8_t shuffle_width = 0;
+  Bytes head = {};
+  std::span<const TensorView> payload = {};  // each starts at a multiple of kPayloadAlignment; may be strided
+  std::shared_ptr<const void> keep = nullptr;
+  bool urgent = false;  // ahead of every frame that is not begun: heartbeats must not wait behind gradients
+};
+
+// The send queue of a connection, without I/O: frames in, pieces of memory to write out. Nothing is
+// concatenated, each byte is hashed just before it is handed out, strided tensors are gathered a block at a
+// time. Allocates nothing once the queue has been as deep as it gets.
+class FrameWriter {
+ public:
+  explicit FrameWriter(const Limits& limits);
+
+  // `overloaded` when the queue has no room for it; the frame is then not queued.
+  Status push(const OutgoingFrame& frame, Instant now);
+
+  // The next bytes to write, in order; empty when all is written. The same until consume().
+  std::span<const iovec> stage();
+  // The first `count` bytes of stage() are written.
+  void consume(std::size_t count);
+
+  void set_limits(const Limits& limits) { limits_ = limits; }
+
+  bool empty() const { return queued_frames_ == 0; }
+  std::uint64_t queued_frames() const { return queued_frames_; }
+  std::uint64_t queued_bytes() const { return queued_bytes_; }
+  std::uint64_t queued_urgent() const { return urgent_.size(); }  // of which none is begun
+  std::uint64_t frames_written() const { return frames_written_; }
+  // Since when the oldest frame waits.
+  std::optional<Instant> oldest() const;
+
+ private:
+  struct Queued {
+    std::vector<std::byte> front;  // header and head
+    std::vector<TensorView> payload;
+    std::array<std::byte, kFrameChecksumBytes> checksum{};
+    std::shared_ptr<const void> keep;
+    Instant pushed_at;
+    std::uint64_t bytes = 0;
+    std::uint64_t written_when =
+        0;  // the count of bytes written at which this frame is done; set when staged whole
+  };
+  using QueuedPtr = std::unique_ptr<Queued>;
+
+  // A queue of frames whose storage is kept: a plain deque would allocate as it moves along.
+  class Ring {
+   public:
+    bool empty() const { return count_ == 0; }
+    std::size_t size() const { return count_; }
+    const Queued& front() const { return *slots_[first_]; }
+    void push(QueuedPtr frame);
+    QueuedPtr pop();
+
+   private:
+    std::vector<QueuedPtr> slots_;
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+  };
+
+  enum class Phase { front, payload, checksum };
+
+  bool begin_frame();
+  // Stages the next piece of the frame that is begun; false when it must wait for room.
+  bool stage_piece();
+  bool stage_payload();
+  void add(Bytes piece);
+  void finish_written();
+
+  Limits limits_;
+  Ring urgent_;
+  Ring queue_;
+  Ring staged_frames_;  // staged whole, not yet written whole
+  QueuedPtr current_;   // being staged
+  std::vector<QueuedPtr> spare_;
+
+  Phase phase_ = Phase::front;
+  std::size_t part_ = 0;           // of current_'s payload
+  std::uint64_t part_offset_ = 0;  // staged bytes of that part
+  std::uint64_t payload_offset_ = 0;
+  Hash64 hash_;
+  AlignedBuffer gather_;
+
+  std::array<iovec, 64> pieces_{};
+  std::size_t pieces_begin_ = 0;
+  std::size_t pieces_end_ = 0;
+  std::size_t staged_bytes_ = 0;
+
+  std::uint64_t total_staged_ = 0;
+  std::uint64_t total_written_ = 0;
+  std::uint64_t queued_frames_ = 0;
+  std::uint64_t queued_bytes_ = 0;
+  std::uint64_t frames_written_ = 0;
+};
+
+}  // namespace w5xde

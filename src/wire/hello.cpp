@@ -1,0 +1,139 @@
+#include "wire/hello.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "wire/value.h"
+
+namespace w5xde {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kNamesMax = 64;
+
+// Reads one key of a map into `to`. A missing key leaves the default; one of another type is an error.
+class MapReader {
+ public:
+  MapReader(const json& map, const Limits& limits) : map_(map), limits_(limits) {}
+
+  Status number(const char* key, std::uint64_t max, std::uint64_t& to) const {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return {};
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > max) return wrong(key);
+    to = found->get<std::uint64_t>();
+    return {};
+  }
+
+  Status flag(const char* key, bool& to) const {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return {};
+    if (!found->is_boolean()) return wrong(key);
+    to = found->get<bool>();
+    return {};
+  }
+
+  Status text(const char* key, std::string& to) const {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return {};
+    return text_of(key, *found, to);
+  }
+
+  Status texts(const char* key, std::vector<std::string>& to) const {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return {};
+    if (!found->is_array() || found->size() > kNamesMax) return wrong(key);
+    for (const json& entry : *found) W5XDE_CHECK(text_of(key, entry, to.emplace_back()));
+    return {};
+  }
+
+ private:
+  static Error wrong(const char* key) {
+    return corrupt(fmt::format("'{}' in a hello is not what it should be", key));
+  }
+
+  Status text_of(const char* key, const json& entry, std::string& to) const {
+    if (!entry.is_string()) return wrong(key);
+    const auto& text = entry.get_ref<const std::string&>();
+    if (text.size() > limits_.name_bytes_max) return wrong(key);
+    to = text;
+    return {};
+  }
+
+  const json& map_;
+  const Limits& limits_;
+};
+
+std::vector<std::string> common(const std::vector<std::string>& mine,
+                                const std::vector<std::string>& theirs) {
+  std::vector<std::string> both;
+  std::ranges::copy_if(mine, std::back_inserter(both), [&](const std::string& name) {
+    return std::ranges::find(theirs, name) != theirs.end();
+  });
+  return both;
+}
+
+}  // namespace
+
+void encode(const Hello& message, Head& head) {
+  encode_value({{"protocol_min", message.protocol_min},
+                {"protocol_max", message.protocol_max},
+                {"software", message.software},
+                {"name", message.name},
+                {"engine", message.engine},
+                {"codecs", message.codecs},
+                {"gradient_codecs", message.gradient_codecs},
+                {"tls", message.tls},
+                {"model_fingerprint", message.model_fingerprint}},
+               head);
+}
+
+Result<Hello> decode_hello(Bytes head, const Limits& limits) {
+  W5XDE_TRY(const json map, decode_value(head, limits));
+  if (!map.is_object()) return corrupt("a hello is not a map");
+  const MapReader reader(map, limits);
+  Hello message;
+  std::uint64_t protocol_min = 0, protocol_max = 0;
+  W5XDE_CHECK(reader.number("protocol_min", UINT32_MAX, protocol_min));
+  W5XDE_CHECK(reader.number("protocol_max", UINT32_MAX, protocol_max));
+  if (protocol_min == 0 || protocol_max < protocol_min)
+    return corrupt("a hello without a range of protocols");
+  message.protocol_min = static_cast<std::uint32_t>(protocol_min);
+  message.protocol_max = static_cast<std::uint32_t>(protocol_max);
+  W5XDE_CHECK(reader.text("software", message.software));
+  W5XDE_CHECK(reader.text("name", message.name));
+  W5XDE_CHECK(reader.text("engine", message.engine));
+  W5XDE_CHECK(reader.texts("codecs", message.codecs));
+  W5XDE_CHECK(reader.texts("gradient_codecs", message.gradient_codecs));
+  W5XDE_CHECK(reader.flag("tls", message.tls));
+  W5XDE_CHECK(reader.number("model_fingerprint", UINT64_MAX, message.model_fingerprint));
+  return message;
+}
+
+Result<Agreement> negotiate(const Hello& mine, const Hello& theirs, LinkFacts link) {
+  Agreement agreement;
+  agreement.protocol = std::min(mine.protocol_max, theirs.protocol_max);
+  if (agreement.protocol < std::max(mine.protocol_min, theirs.protocol_min)) {
+    return incompatible(fmt::format("{} speaks protocol {} to {}, {} speaks {} to {}; update the older one",
+                                    mine.software, mine.protocol_min, mine.protocol_max, theirs.software,
+                                    theirs.protocol_min, theirs.protocol_max));
+  }
+  if ((mine.tls || theirs.tls) && !link.encrypted) {
+    return incompatible(fmt::format("{} insists on TLS and this connection has none; connect with TLS",
+                                    mine.tls ? mine.software : theirs.software));
+  }
+  if (mine.model_fingerprint != 0 && theirs.model_fingerprint != 0 &&
+      mine.model_fingerprint != theirs.model_fingerprint) {
+    return incompatible(
+        fmt::format("the models differ: fingerprint {:016x} here, {:016x} there; join with the same model",
+                    mine.model_fingerprint, theirs.model_fingerprint));
+  }
+  agreement.codecs = common(mine.codecs, theirs.codecs);
+  agreement.gradient_codecs = common(mine.gradient_codecs, theirs.gradient_codecs);
+  return agreement;
+}
+
+}  // namespace w5xde

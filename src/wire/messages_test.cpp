@@ -1,0 +1,323 @@
+#include "wire/messages.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "wire/value.h"
+
+namespace w5xde {
+namespace {
+
+using nlohmann::json;
+
+std::string hex_of(Bytes bytes) {
+  std::string hex;
+  for (const std::byte byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return hex;
+}
+
+template <class Message>
+Head encoded(const Message& message) {
+  Head head;
+  encode(message, head);
+  return head;
+}
+
+// One name for all the decoders, so that a test can be written once for every message.
+template <class Message>
+struct Decode;
+template <>
+struct Decode<Heartbeat> {
+  static auto from(Bytes head, const Limits&) { return decode_heartbeat(head); }
+};
+template <>
+struct Decode<Tensors> {
+  static auto from(Bytes head, const Limits& limits) { return decode_tensors(head, limits); }
+};
+template <>
+struct Decode<Value> {
+  static auto from(Bytes head, const Limits& limits) { return decode_value_head(head, limits); }
+};
+template <>
+struct Decode<Lease> {
+  static auto from(Bytes head, const Limits& limits) { return decode_lease(head, limits); }
+};
+template <>
+struct Decode<Contribution> {
+  static auto from(Bytes head, const Limits& limits) { return decode_contribution(head, limits); }
+};
+template <>
+struct Decode<Parameters> {
+  static auto from(Bytes head, const Limits& limits) { return decode_parameters(head, limits); }
+};
+template <>
+struct Decode<Goodbye> {
+  static auto from(Bytes head, const Limits& limits) { return decode_goodbye(head, limits); }
+};
+
+template <class Message>
+std::string refusal_of(const Message& message, const Limits& limits = {}) {
+  const auto decoded = Decode<Message>::from(encoded(message), limits);
+  return decoded.ok() ? "accepted" : decoded.error().to_string();
+}
+
+rc::Gen<TensorList> any_tensors() {
+  return rc::gen::container<TensorList>(rc::gen::exec([] {
+    const auto dims = *rc::gen::container<std::vector<std::int64_t>>(*rc::gen::inRange<std::size_t>(0, 5),
+                                                                     rc::gen::inRange<std::int64_t>(0, 10));
+    return TensorDescriptor{*rc::gen::elementOf(std::vector<DType>(all_dtypes().begin(), all_dtypes().end())),
+                            Shape::make(dims).value(), *rc::gen::arbitrary<bool>(),
+                            *rc::gen::string<std::string>()};
+  }));
+}
+
+rc::Gen<SlotBlock> any_block() {
+  return rc::gen::exec([] {
+    const auto log2_count = *rc::gen::inRange(0u, 32u);
+    return SlotBlock{*rc::gen::arbitrary<std::uint32_t>() >> log2_count << log2_count, 1u << log2_count};
+  });
+}
+
+template <class Message>
+Message any();
+template <>
+Heartbeat any() {
+  return {*rc::gen::arbitrary<std::uint64_t>()};
+}
+template <>
+Tensors any() {
+  return {*any_tensors()};
+}
+template <>
+Value any() {
+  return {*rc::gen::inRange<std::uint64_t>(0, Limits{}.payload_bytes_max + 1)};
+}
+template <>
+Lease any() {
+  const auto number = rc::gen::arbitrary<std::uint64_t>();
+  return {*number, *number, *number, *number, *any_block(), *any_tensors()};
+}
+template <>
+Contribution any() {
+  const auto number = rc::gen::arbitrary<std::uint64_t>();
+  return {*number, *number, *number, *any_block(), *number, *rc::gen::arbitrary<double>(), *any_tensors()};
+}
+template <>
+Parameters any() {
+  const auto count = *rc::gen::inRange<std::uint32_t>(0, 1 << 20);
+  const auto before = *rc::gen::arbitrary<std::uint32_t>(), after = *rc::gen::arbitrary<std::uint32_t>();
+  return {*rc::gen::arbitrary<std::uint64_t>(),
+          before,
+          std::uint64_t{before} + count + after,
+          {{DType::f32, Shape{count}, false, ""}}};
+}
+template <>
+Goodbye any() {
+  return {*rc::gen::element(ErrorKind::invalid, ErrorKind::corrupt, ErrorKind::incompatible,
+                            ErrorKind::disconnected, ErrorKind::overloaded, ErrorKind::system),
+          *rc::gen::arbitrary<std::string>()};
+}
+
+template <class Message>
+class EveryMessage : public testing::Test {};
+using Messages = testing::Types<Heartbeat, Tensors, Value, Lease, Contribution, Parameters, Goodbye>;
+TYPED_TEST_SUITE(EveryMessage, Messages);
+
+TYPED_TEST(EveryMessage, that_is_encoded_is_decoded) {
+  EXPECT_TRUE(rc::check([] {
+    const TypeParam message = any<TypeParam>();
+    const auto decoded = Decode<TypeParam>::from(encoded(message), Limits{});
+    RC_ASSERT(decoded.ok());
+    RC_ASSERT(decoded.value() == message);
+  }));
+}
+
+TYPED_TEST(EveryMessage, cut_short_anywhere_is_refused) {
+  EXPECT_TRUE(rc::check([] {
+    const Head head = encoded(any<TypeParam>());
+    for (std::size_t size = 0; size < head.size(); ++size) {
+      const auto decoded = Decode<TypeParam>::from(Bytes(head).first(size), Limits{});
+      RC_ASSERT(!decoded.ok());
+      RC_ASSERT(decoded.error().kind == ErrorKind::corrupt);
+    }
+  }));
+}
+
+TYPED_TEST(EveryMessage, with_bytes_after_it_is_refused) {
+  EXPECT_TRUE(rc::check([] {
+    Head head = encoded(any<TypeParam>());
+    head.push_back(static_cast<std::byte>(*rc::gen::arbitrary<std::uint8_t>()));
+    const auto decoded = Decode<TypeParam>::from(head, Limits{});
+    RC_ASSERT(!decoded.ok());
+    RC_ASSERT(decoded.error().kind == ErrorKind::corrupt);
+  }));
+}
+
+TYPED_TEST(EveryMessage, is_appended_to_what_is_there) {
+  EXPECT_TRUE(rc::check([] {
+    const TypeParam message = any<TypeParam>();
+    Head head = {std::byte{9}};
+    encode(message, head);
+    RC_ASSERT(hex_of(head) == "09" + hex_of(encoded(message)));
+  }));
+}
+
+const TensorList kTensors = {{DType::f32, Shape{430}, false, "w"}};
+const std::string kTensorsHex = "010141ae030177";  // as tensor_list_test.cpp spells it out
+
+TEST(MessagesTest, a_heartbeat_has_these_bytes) {
+  EXPECT_EQ(hex_of(encoded(Heartbeat{0x0807060504030201})), "0102030405060708");
+}
+
+TEST(MessagesTest, tensors_have_these_bytes) {
+  EXPECT_EQ(hex_of(encoded(Tensors{kTensors})), kTensorsHex);
+}
+
+TEST(MessagesTest, a_value_head_has_these_bytes) {
+  EXPECT_EQ(hex_of(encoded(Value{0x0807060504030201})), "0102030405060708");
+}
+
+TEST(MessagesTest, a_lease_has_these_bytes) {
+  const Lease lease{.lease_id = 1, .step = 2, .version = 3, .seed = 4, .block = {8, 4}, .tensors = kTensors};
+  EXPECT_EQ(hex_of(encoded(lease)),
+            "0100000000000000"  // lease
+            "0200000000000000"  // step
+            "0300000000000000"  // version
+            "0400000000000000"  // seed
+            "08000000"          // first slot
+            "04000000" +        // slot count
+                kTensorsHex);
+}
+
+TEST(MessagesTest, a_contribution_has_these_bytes) {
+  const Contribution contribution{.lease_id = 1,
+                                  .step = 2,
+                                  .version = 3,
+                                  .block = {8, 4},
+                                  .samples = 5,
+                                  .loss_sum = -2.0,
+                                  .tensors = kTensors};
+  EXPECT_EQ(hex_of(encoded(contribution)),
+            "0100000000000000"    // lease
+            "0200000000000000"    // step
+            "0300000000000000"    // version
+            "08000000"            // first slot
+            "04000000"            // slot count
+            "0500000000000000"    // samples
+            "00000000000000c0" +  // loss sum
+                kTensorsHex);
+}
+
+TEST(MessagesTest, parameters_have_these_bytes) {
+  const Parameters parameters{.version = 1, .first_float = 2, .floats_total = 500, .tensors = kTensors};
+  EXPECT_EQ(hex_of(encoded(parameters)),
+            "0100000000000000"    // version
+            "0200000000000000"    // first float
+            "f401000000000000" +  // floats in all
+                kTensorsHex);
+}
+
+TEST(MessagesTest, a_goodbye_has_these_bytes) {
+  EXPECT_EQ(hex_of(encoded(Goodbye{ErrorKind::corrupt, "why"})),
+            "82"                // a map of two
+            "a46b696e64"        // "kind"
+            "a7636f7272757074"  // "corrupt"
+            "a6726561736f6e"    // "reason"
+            "a3776879");        // "why"
+}
+
+TEST(MessagesTest, a_loss_that_is_not_a_number_arrives_as_it_is) {
+  Contribution contribution;
+  contribution.loss_sum = std::nan("");
+  const auto decoded = decode_contribution(encoded(contribution), Limits{});
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_TRUE(std::isnan(decoded->loss_sum));
+}
+
+TEST(MessagesTest, the_refusal_names_the_message_and_what_is_wrong_with_its_length) {
+  EXPECT_EQ(decode_heartbeat({}).error().message, "the head of a heartbeat is cut short");
+  EXPECT_EQ(decode_heartbeat(Head(11)).error().message, "3 bytes too many in the head of a heartbeat");
+  EXPECT_EQ(decode_value_head(Head(7), Limits{}).error().message, "the head of a value is cut short");
+  EXPECT_EQ(decode_tensors(Head(2), Limits{}).error().message, "1 bytes too many in the head of a tensors");
+  EXPECT_EQ(decode_lease(Head(39), Limits{}).error().message, "a block of slots is cut short");
+}
+
+TEST(MessagesTest, a_value_longer_than_a_payload_may_be_is_refused) {
+  EXPECT_EQ(refusal_of(Value{100}, {.payload_bytes_max = 100}), "accepted");
+  EXPECT_EQ(refusal_of(Value{101}, {.payload_bytes_max = 100}),
+            "overloaded: a value of 101 bytes; at most 100");
+}
+
+TEST(MessagesTest, slots_that_are_not_an_aligned_block_are_refused) {
+  const std::vector<SlotBlock> aligned = {{0, 1},  {7, 1},          {0, 8},
+                                          {24, 8}, {UINT32_MAX, 1}, {1u << 31, 1u << 31}};
+  for (const SlotBlock& block : aligned) {
+    EXPECT_EQ(refusal_of(Lease{.block = block, .tensors = {}}), "accepted")
+        << block.first_slot << " + " << block.slot_count;
+    EXPECT_EQ(refusal_of(Contribution{.block = block, .tensors = {}}), "accepted")
+        << block.first_slot << " + " << block.slot_count;
+  }
+  const std::vector<SlotBlock> unaligned = {{0, 0}, {0, 3}, {3, 3}, {1, 2}, {4, 8}, {0, UINT32_MAX}};
+  for (const SlotBlock& block : unaligned) {
+    const std::string refusal =
+        fmt::format("corrupt: slots {} + {} are not an aligned block", block.first_slot, block.slot_count);
+    EXPECT_EQ(refusal_of(Lease{.block = block, .tensors = {}}), refusal);
+    EXPECT_EQ(refusal_of(Contribution{.block = block, .tensors = {}}), refusal);
+  }
+}
+
+Parameters parameters_of(std::uint64_t first, std::int64_t count, std::uint64_t total) {
+  return {.first_float = first, .floats_total = total, .tensors = {{DType::f32, Shape{count}, false, ""}}};
+}
+
+TEST(MessagesTest, parameters_that_reach_past_their_block_are_refused) {
+  EXPECT_EQ(refusal_of(parameters_of(0, 430, 430)), "accepted");
+  EXPECT_EQ(refusal_of(parameters_of(400, 30, 430)), "accepted");
+  EXPECT_EQ(refusal_of(parameters_of(430, 0, 430)), "accepted");
+  EXPECT_EQ(refusal_of(parameters_of(400, 31, 430)), "corrupt: parameters 400 + 31 reach past 430");
+  EXPECT_EQ(refusal_of(parameters_of(431, 0, 430)), "corrupt: parameters 431 + 0 reach past 430");
+  // The sum would be 29 in 64 bits.
+  EXPECT_EQ(refusal_of(parameters_of(UINT64_MAX, 30, 430)),
+            "corrupt: parameters 18446744073709551615 + 30 reach past 430");
+}
+
+TEST(MessagesTest, parameters_that_are_not_one_flat_tensor_are_refused) {
+  const std::string refusal = "corrupt: parameters are not one flat tensor";
+  const TensorDescriptor flat{DType::f32, Shape{1}, false, ""}, scalar{DType::f32, Shape{}, false, ""},
+      square{DType::f32, Shape{1, 1}, false, ""};
+  EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {flat}}), "accepted");
+  EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {}}), refusal);
+  EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {flat, flat}}), refusal);
+  EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {scalar}}), refusal);
+  EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {square}}), refusal);
+}
+
+Result<Goodbye> goodbye_of(const json& map) {
+  Head head;
+  encode_value(map, head);
+  return decode_goodbye(head, Limits{});
+}
+
+TEST(MessagesTest, a_goodbye_of_a_newer_version_is_understood_as_far_as_possible) {
+  EXPECT_EQ(goodbye_of({{"kind", "overloaded"}, {"reason", "full"}, {"retry_s", 5}}).value(),
+            (Goodbye{ErrorKind::overloaded, "full"}));
+  EXPECT_EQ(goodbye_of({{"kind", "bored"}, {"reason", "r"}}).value(),
+            (Goodbye{ErrorKind::disconnected, "r"}));
+  EXPECT_EQ(goodbye_of({{"kind", 7}, {"reason", {1, 2}}}).value(), (Goodbye{ErrorKind::disconnected, ""}));
+  EXPECT_EQ(goodbye_of(json::object()).value(), (Goodbye{ErrorKind::disconnected, ""}));
+}
+
+TEST(MessagesTest, a_goodbye_that_is_not_a_map_is_refused) {
+  EXPECT_EQ(goodbye_of({1, 2}).error().to_string(), "corrupt: a goodbye is not a map");
+  EXPECT_EQ(goodbye_of(nullptr).error().to_string(), "corrupt: a goodbye is not a map");
+}
+
+}  // namespace
+}  // namespace w5xde

@@ -1,0 +1,5 @@
+#include "codec_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return w5xde::fuzz::decompress_one(w5xde::LosslessKind::lz4_frame, {data, size});
+}

@@ -1,0 +1,15 @@
+#include <bit>
+
+#include "wire_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace w5xde;
+  const Bytes input = fuzz::input_of(data, size);
+  const auto decoded = decode_lease(input, fuzz::kLimits);
+  fuzz::must_be_canonical(decoded, input);
+  if (!decoded.ok()) return 0;
+  fuzz::must_fit_a_payload(decoded->tensors);
+  fuzz::must_hold(std::has_single_bit(decoded->block.slot_count));
+  fuzz::must_hold(decoded->block.first_slot % decoded->block.slot_count == 0);
+  return 0;
+}

@@ -1,0 +1,13 @@
+#include "wire_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace w5xde;
+  const Bytes input = fuzz::input_of(data, size);
+  const auto decoded = decode_tensors(input, fuzz::kLimits);
+  fuzz::must_be_canonical(decoded, input);
+  if (!decoded.ok()) return 0;
+  fuzz::must_fit_a_payload(decoded->tensors);
+  const std::vector<std::byte> payload(payload_bytes_of(decoded->tensors));
+  for (const TensorView& view : views_of(decoded->tensors, payload)) fuzz::touch(view.bytes());
+  return 0;
+}
