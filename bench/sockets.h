@@ -24,6 +24,8 @@ class End final : public Connection::Owner {
 
   // Connects two ends over loopback and starts their threads.
   static void connect(End& client, End& server);
+  // Ends the thread; the connection stays until the destructor.
+  void stop();
 
   // Runs on this end's thread, and waits for it.
   void run(const std::function<void(End&)>& task);
@@ -48,7 +50,24 @@ class End final : public Connection::Owner {
   std::vector<std::byte> landing_;
   std::vector<std::byte> head_;
   std::atomic<std::uint64_t> frames_ = 0;
+  std::atomic<std::uint64_t> wanted_ = 0;
   std::thread thread_;
+};
+
+struct Ends {
+  explicit Ends(std::size_t payload_bytes_max) : client(payload_bytes_max), server(payload_bytes_max) {
+    End::connect(client, server);
+  }
+  // Both stop before either goes, or one would see the other leave.
+  ~Ends() {
+    client.stop();
+    server.stop();
+  }
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+
+  End client;
+  End server;
 };
 
 // A connected pair of bare TCP sockets with TCP_NODELAY, nothing else.

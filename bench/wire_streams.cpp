@@ -27,14 +27,13 @@ double bytes_per_second(std::uint64_t bytes, double seconds) {
 // Both measurements make their connection anew, so that neither has a socket that the kernel has tuned for
 // longer.
 double framed_stream(std::size_t frame_bytes) {
-  End client(frame_bytes), server(frame_bytes);
-  End::connect(client, server);
+  Ends ends(frame_bytes);
   const std::uint64_t frames = kStreamBytes / frame_bytes;
   const double seconds = seconds_for([&] {
-    client.run([&](End& end) {
+    ends.client.run([&](End& end) {
       for (std::uint64_t i = 0; i < frames; ++i) end.send(frame_bytes);
     });
-    server.wait_for(frames);
+    ends.server.wait_for(frames);
   });
   return bytes_per_second(kStreamBytes, seconds);
 }
@@ -54,15 +53,14 @@ double bare_stream(std::size_t piece_bytes) {
 }
 
 double framed_round_trip(std::size_t bytes) {
-  End client(bytes), server(bytes);
-  server.echo = true;
-  End::connect(client, server);
+  Ends ends(bytes);
+  ends.server.run([](End& end) { end.echo = true; });
   const double seconds = seconds_for([&] {
-    client.run([&](End& end) {
+    ends.client.run([&](End& end) {
       end.rounds_left = kRoundTrips - 1;
       end.send(bytes);
     });
-    client.wait_for(kRoundTrips);
+    ends.client.wait_for(kRoundTrips);
   });
   return seconds / kRoundTrips * 1e6;
 }

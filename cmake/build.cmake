@@ -56,10 +56,9 @@ function(w5xde_test name)
     set(ARG_LABELS core)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   # What is tested is optimised as ever; optimising the tests themselves only costs time.
   target_compile_options(${name} PRIVATE -O1)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main rapidcheck)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} test_folder GTest::gtest_main rapidcheck)
   # Property tests draw from a fixed seed, so that a red run is red again; rapidcheck prints it.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}" ENVIRONMENT "RC_PARAMS=seed=20240817")

@@ -91,7 +91,8 @@ BREAKS = {
         {"src/net/a.h": "#pragma once\n", "src/net/a.cpp": '#include <asio.hpp>\n#include "net/a.h"\n'},
         "src/net/a.h:1: no .cpp includes this header first"),
     "no_pragma_once": ({"src/net/link.h": "int link();\n"}, "src/net/link.h:1: no #pragma once"),
-    "using_namespace": ({"src/net/link.h": "#pragma once\nusing namespace std;\n"}, "src/net/link.h:2: using namespace"),
+    "using_namespace": ({"src/net/link.h": "#pragma once\nusing namespace std;\n"},
+                        "src/net/link.h:2: using namespace"),
     # text
     "fixme": ({"README.md": "Read me.\nFIXME: now\n"}, "README.md:2: FIXME left over"),
     "todo": ({"src/net/a.cpp": "// TODO(me): tests\n"}, "src/net/a.cpp:1: TODO left over"),
@@ -110,7 +111,8 @@ BREAKS = {
     "long_method": (
         {"src/net/a.cpp": "class A {\n public:\n" + function_of(81, "int f() const {", "  ") + "};\n"},
         "src/net/a.cpp:3: function of 81 lines"),
-    "long_test": ({"src/net/a_test.cpp": function_of(81, "TEST(A, is_long) {")}, "src/net/a_test.cpp:1: function of 81"),
+    "long_test": ({"src/net/a_test.cpp": function_of(81, "TEST(A, is_long) {")},
+                  "src/net/a_test.cpp:1: function of 81"),
     "long_function_with_a_long_head": (
         {"src/net/a.cpp": function_of(81, "template <class T>\nA::A(int a,  // why\n     int b)\n    : a_(a) {")},
         "src/net/a.cpp:1: function of 81 lines"),

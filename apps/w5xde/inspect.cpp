@@ -1,6 +1,7 @@
+#include "commands.h"
+
 #include <fmt/format.h>
 
-#include "commands.h"
 #include "tensor/safetensors.h"
 
 namespace w5xde {

@@ -1,9 +1,10 @@
 // The command line of WIIIIIDE.
+#include "w5xde/version.h"
+
 #include <CLI/CLI.hpp>
 #include <string>
 
 #include "commands.h"
-#include "w5xde/version.h"
 
 int main(int argc, char** argv) {
   CLI::App app("WIIIIIDE: trains PyTorch models on a pool of ordinary machines.");

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Makes gradients.safetensors: what a LeNet's gradients on Fashion-MNIST look like, early and late in training.
 
-The benches of the codecs run on this file, because noise does not compress and zeros compress too well. Needs the Debian
-packages python3-torch and dataset-fashion-mnist; run from anywhere, writes beside itself.
+The benches of the codecs run on this file, because noise does not compress and zeros compress too well. Needs the
+Debian packages python3-torch and dataset-fashion-mnist; run from anywhere, writes beside itself.
 """
 
 import gzip

@@ -14,7 +14,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kHeaderBytesMax = std::uint64_t{100} << 20;  // what other readers allow
+// A hundred thousand tensors. Parsed JSON takes up to thirty times the room of its text, so a file may not
+// choose this.
+constexpr std::uint64_t kHeaderBytesMax = std::uint64_t{16} << 20;
+constexpr int kHeaderDepthMax = 3;  // the header, a tensor, its shape
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::string_view kComplexNote = "w5xde.complex:";  // followed by a tensor's name
 
@@ -144,8 +147,29 @@ Result<std::vector<NamedTensor>> place(std::vector<Described> described, Bytes d
   return tensors;
 }
 
+// Nesting costs the parser memory for every level, and an honest header has three.
+bool too_deep(std::string_view json) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kHeaderDepthMax) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 // A JSON object may repeat a key, and the parser would keep one of the two in silence.
 Result<Json> parse_header(std::string_view text) {
+  if (too_deep(text)) return corrupt("the safetensors header is nested deeper than any tensor's description");
   bool repeated = false;
   std::vector<std::vector<std::string>> keys;
   const auto watch = [&](int, nlohmann::json::parse_event_t event, Json& value) {

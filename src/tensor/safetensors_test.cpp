@@ -60,8 +60,8 @@ TEST(SafetensorsTest, data_starts_aligned_and_wide_elements_come_first) {
 }
 
 TEST(SafetensorsTest, a_file_of_another_writer_is_read) {
-  const std::string header =
-      R"( {"b":{"dtype":"BF16","shape":[],"data_offsets":[4,6]},"a":{"shape":[1,1],"data_offsets":[0,4],"dtype":"F32"}})";
+  const std::string header = R"( {"b":{"dtype":"BF16","shape":[],"data_offsets":[4,6]},)"
+                             R"("a":{"shape":[1,1],"data_offsets":[0,4],"dtype":"F32"}})";
   const std::string file = file_of(header, "abcdef");
   const auto contents = parse_safetensors(bytes_of(file));
   ASSERT_TRUE(contents.ok()) << contents.error().message;
@@ -80,6 +80,9 @@ TEST(SafetensorsTest, each_way_to_be_wrong_is_refused_with_its_reason) {
   says(std::string(8, '\xff'), "in a file of 8");
   says(file_of("{", ""), "not a JSON object");
   says(file_of("[]", ""), "not a JSON object");
+  says(file_of(std::string(1 << 20, '['), ""), "nested deeper");
+  says(file_of(R"({"a\"[[[[":1})", ""), "not described by an object");
+  says(file_of(R"({"t":{"shape":[[1]]}})", ""), "nested deeper");
   says(file_of(R"({"t":1})", ""), "not described by an object");
   says(file_of(R"({"__metadata__":{"a":1}})", ""), "metadata 'a' is not a string");
   says(one_tensor(R"({"shape":[8],"data_offsets":[0,8]})"), "has no dtype");
@@ -98,11 +101,10 @@ TEST(SafetensorsTest, each_way_to_be_wrong_is_refused_with_its_reason) {
   says(one_tensor(R"({"dtype":"U8","shape":[9],"data_offsets":[0,9]})"), "claims bytes 0 to 9");
   says(one_tensor(R"({"dtype":"U8","shape":[7],"data_offsets":[0,7]})"),
        "1 bytes of data belong to no tensor");
-  says(
-      file_of(
-          R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-          "x"),
-      "names something twice");
+  says(file_of(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+               R"("t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+               "x"),
+       "names something twice");
   says(
       file_of(
           R"({"__metadata__":{"w5xde.complex:t":"c64"},"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cassert>
 #include <cstring>
 
 #include "base/hash.h"
@@ -55,6 +56,8 @@ std::string_view name_of(FrameType type) {
 }
 
 FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
+  assert(header.shuffle_width == 0 || header.shuffle_width == 2 || header.shuffle_width == 4 ||
+         header.shuffle_width == 8);
   FrameHeaderBytes bytes{};
   std::memcpy(bytes.data() + kMagicAt, kFrameMagic.data(), kFrameMagic.size());
   store(bytes.data() + kVersionAt, kFrameVersion);
