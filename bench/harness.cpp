@@ -1,6 +1,8 @@
 #include "harness.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <thread>
 
 #include "base/bytes.h"
 #include "base/file.h"
@@ -67,6 +70,14 @@ Compared interleave(int rounds, const std::function<double()>& ours,
     ratios.push_back(our_values.back() / baseline_values.back());
   }
   return {median(our_values), median(baseline_values), median(ratios)};
+}
+
+void stay_on_core(unsigned core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core % std::max(1u, std::thread::hardware_concurrency()), &cores);
+  // Not allowed to: then the scheduler decides, for both.
+  (void)::pthread_setaffinity_np(::pthread_self(), sizeof cores, &cores);
 }
 
 double seconds_for(const std::function<void()>& work) {

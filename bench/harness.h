@@ -40,6 +40,11 @@ Compared interleave(int rounds, const std::function<double()>& ours, const std::
 
 double median(std::vector<double> values);
 
+// Keeps the calling thread on one core (counted round), here and in the baseline alike: whether the scheduler
+// puts two threads that wake each other on one core or on two changes a round trip by a factor of two, and
+// has nothing to do with what is measured.
+void stay_on_core(unsigned core);
+
 // Seconds that a call takes.
 double seconds_for(const std::function<void()>& work);
 

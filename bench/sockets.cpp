@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <future>
 
+#include "harness.h"
 #include "wire/messages.h"
 
 namespace w5xde::bench {
@@ -21,12 +22,7 @@ namespace {
   std::exit(1);
 }
 
-Limits bench_limits() {
-  Limits limits;
-  limits.send_queue_frames_max = 1 << 20;
-  limits.send_queue_bytes_max = 64 * kGiB;
-  return limits;
-}
+constexpr std::uint64_t kStreamQueueBytes = 1 * kMiB;
 
 }  // namespace
 
@@ -57,9 +53,16 @@ void End::connect(End& client, End& server) {
               });
   client.loop_.run_until([&] { return connected != nullptr; });
   server.loop_.run_until([&] { return accepted != nullptr; });
-  client.connection_ = Connection::start(std::move(connected), client, bench_limits());
-  server.connection_ = Connection::start(std::move(accepted), server, bench_limits());
-  for (End* end : {&client, &server}) end->thread_ = std::thread([end] { end->loop_.run(); });
+  client.connection_ = Connection::start(std::move(connected), client, Limits());
+  server.connection_ = Connection::start(std::move(accepted), server, Limits());
+  const auto start = [](End& end, unsigned core) {
+    end.thread_ = std::thread([&end, core] {
+      stay_on_core(core);
+      end.loop_.run();
+    });
+  };
+  start(client, 0);
+  start(server, 1);
 }
 
 void End::run(const std::function<void(End&)>& task) {
@@ -83,6 +86,17 @@ void End::send(std::size_t payload_bytes) {
   encode(Tensors{{TensorDescriptor::of(view)}}, head_);
   const auto sent = connection_->send({.type = FrameType::tensors, .head = head_, .payload = {&view, 1}});
   if (!sent.ok()) give_up(sent.error().message);
+}
+
+void End::stream(std::uint64_t frames, std::size_t payload_bytes) {
+  stream_left_ = frames;
+  stream_bytes_ = payload_bytes;
+  drained();
+}
+
+void End::drained() {
+  for (; stream_left_ > 0 && connection_->queued_bytes() < kStreamQueueBytes; --stream_left_)
+    send(stream_bytes_);
 }
 
 Result<MutableBytes> End::place(const FrameHeader& header, Bytes head) {

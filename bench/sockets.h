@@ -32,6 +32,8 @@ class End final : public Connection::Owner {
   // Waits until that many frames have come since the start.
   void wait_for(std::uint64_t frames);
   void send(std::size_t payload_bytes);
+  // Sends that many frames, never with more than a few queued.
+  void stream(std::uint64_t frames, std::size_t payload_bytes);
 
   std::uint64_t frames() const { return frames_; }
   const Connection& connection() const { return *connection_; }
@@ -42,6 +44,7 @@ class End final : public Connection::Owner {
  private:
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
+  void drained() override;
   void closed(const Error& reason) override;
 
   AsioLoop loop_;
@@ -49,6 +52,8 @@ class End final : public Connection::Owner {
   std::vector<std::byte> outgoing_;
   std::vector<std::byte> landing_;
   std::vector<std::byte> head_;
+  std::uint64_t stream_left_ = 0;
+  std::size_t stream_bytes_ = 0;
   std::atomic<std::uint64_t> frames_ = 0;
   std::atomic<std::uint64_t> wanted_ = 0;
   std::thread thread_;

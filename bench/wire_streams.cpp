@@ -30,9 +30,7 @@ double framed_stream(std::size_t frame_bytes) {
   Ends ends(frame_bytes);
   const std::uint64_t frames = kStreamBytes / frame_bytes;
   const double seconds = seconds_for([&] {
-    ends.client.run([&](End& end) {
-      for (std::uint64_t i = 0; i < frames; ++i) end.send(frame_bytes);
-    });
+    ends.client.run([&](End& end) { end.stream(frames, frame_bytes); });
     ends.server.wait_for(frames);
   });
   return bytes_per_second(kStreamBytes, seconds);
@@ -44,10 +42,15 @@ double bare_stream(std::size_t piece_bytes) {
   const std::uint64_t pieces = kStreamBytes / piece_bytes;
   const double seconds = seconds_for([&] {
     std::thread sender([&] {
+      stay_on_core(0);
       for (std::uint64_t i = 0; i < pieces; ++i) bare_send(sockets.near, outgoing);
     });
-    for (std::uint64_t i = 0; i < pieces; ++i) bare_receive(sockets.far, landing);
+    std::thread receiver([&] {
+      stay_on_core(1);
+      for (std::uint64_t i = 0; i < pieces; ++i) bare_receive(sockets.far, landing);
+    });
     sender.join();
+    receiver.join();
   });
   return bytes_per_second(kStreamBytes, seconds);
 }
@@ -70,15 +73,20 @@ double bare_round_trip(std::size_t bytes) {
   std::vector<std::byte> request(bytes), reply(bytes);
   const double seconds = seconds_for([&] {
     std::thread server([&] {
+      stay_on_core(1);
       for (int i = 0; i < kRoundTrips; ++i) {
         bare_receive(sockets.far, reply);
         bare_send(sockets.far, reply);
       }
     });
-    for (int i = 0; i < kRoundTrips; ++i) {
-      bare_send(sockets.near, request);
-      bare_receive(sockets.near, request);
-    }
+    std::thread client([&] {
+      stay_on_core(0);
+      for (int i = 0; i < kRoundTrips; ++i) {
+        bare_send(sockets.near, request);
+        bare_receive(sockets.near, request);
+      }
+    });
+    client.join();
     server.join();
   });
   return seconds / kRoundTrips * 1e6;

@@ -16,7 +16,9 @@ pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)
 find_path(W5XDE_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(asio INTERFACE)
 target_include_directories(asio SYSTEM INTERFACE ${W5XDE_ASIO_INCLUDE})
-target_compile_definitions(asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+# Whether asio 1.22 finds std::aligned_alloc depends on what a file includes before it, and memory that one file allocates
+# another frees: it must be the same for all.
+target_compile_definitions(asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(asio INTERFACE Threads::Threads)
 
 if(NOT W5XDE_FUZZ)

@@ -17,26 +17,4 @@ std::string hash128_hex(Bytes bytes) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-struct Hash64::State {
-  XXH3_state_t xxh3;
-};
-
-Hash64::Hash64() : state_(std::make_unique<State>()) {
-  reset();
-}
-
-Hash64::~Hash64() = default;
-
-void Hash64::reset() {
-  XXH3_64bits_reset(&state_->xxh3);
-}
-
-void Hash64::update(Bytes bytes) {
-  XXH3_64bits_update(&state_->xxh3, bytes.data(), bytes.size());
-}
-
-std::uint64_t Hash64::digest() const {
-  return XXH3_64bits_digest(&state_->xxh3);
-}
-
 }  // namespace w5xde

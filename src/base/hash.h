@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "base/bytes.h"
+
+struct XXH3_state_s;
 
 namespace w5xde {
 
@@ -27,8 +28,7 @@ class Hash64 {
   std::uint64_t digest() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  XXH3_state_s* state_;
 };
 
 }  // namespace w5xde

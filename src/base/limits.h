@@ -43,7 +43,8 @@ struct Limits {
 
   // The most that one connection's own buffers can hold; payloads land in memory that their receiver budgets.
   constexpr std::uint64_t connection_bytes_max() const {
-    return kStagingBytes     // bytes read from the socket and not yet understood
+    return kHeldBytes        // the first bytes that a waiting socket got
+           + kStagingBytes   // bytes read from the socket and not yet understood
            + head_bytes_max  // the head of the frame being received
            + kGatherBytes    // one block of a strided tensor being sent
            + queued_heads_bytes_max();
@@ -51,6 +52,7 @@ struct Limits {
 
   constexpr std::uint64_t memory_bytes_max() const { return connections_max * connection_bytes_max(); }
 
+  static constexpr std::uint64_t kHeldBytes = 16 * kKiB;
   static constexpr std::uint64_t kStagingBytes = 16 * kKiB;
   static constexpr std::uint64_t kGatherBytes = 256 * kKiB;
   static constexpr std::uint64_t kQueuedFrameBytes = 512;

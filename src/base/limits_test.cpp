@@ -30,8 +30,8 @@ TEST(Limits, of_a_connection_are_the_sum_of_its_named_consumers) {
   Limits limits;
   limits.head_bytes_max = 1000;
   limits.send_queue_frames_max = 3;
-  const std::uint64_t expected =
-      Limits::kStagingBytes + 1000 + Limits::kGatherBytes + 3 * Limits::kQueuedFrameBytes;
+  const std::uint64_t expected = Limits::kHeldBytes + Limits::kStagingBytes + 1000 + Limits::kGatherBytes +
+                                 3 * Limits::kQueuedFrameBytes;
   EXPECT_EQ(limits.connection_bytes_max(), expected);
 }
 

@@ -1,3 +1,5 @@
+#include "codec/lossless_libraries.h"
+
 #include <libdeflate.h>
 #include <lz4.h>
 #include <lz4frame.h>
@@ -7,7 +9,6 @@
 #include <cstring>
 
 #include "codec/lossless.h"
-#include "codec/lossless_libraries.h"
 
 namespace w5xde {
 

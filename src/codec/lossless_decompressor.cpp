@@ -95,7 +95,7 @@ Status LosslessDecompressor::decompress(LosslessKind kind, Bytes encoded, Mutabl
 }
 
 Status LosslessDecompressor::Contexts::zlib(Bytes encoded, MutableBytes raw) {
-  constexpr auto kind = LosslessKind::zlib;
+  constexpr auto kKind = LosslessKind::zlib;
   if (!zlib_) zlib_.reset(allocated(libdeflate_alloc_decompressor()));
   std::size_t used = 0;
   // Without an out-parameter for the bytes written, libdeflate insists on filling `raw`.
@@ -104,18 +104,18 @@ Status LosslessDecompressor::Contexts::zlib(Bytes encoded, MutableBytes raw) {
     case LIBDEFLATE_SUCCESS:
       break;
     case LIBDEFLATE_SHORT_OUTPUT:
-      return too_short(kind, raw.size());
+      return too_short(kKind, raw.size());
     case LIBDEFLATE_INSUFFICIENT_SPACE:
-      return too_long(kind, raw.size());
+      return too_long(kKind, raw.size());
     case LIBDEFLATE_BAD_DATA:
-      return damaged(kind, "bad header, code or checksum, or cut off");
+      return damaged(kKind, "bad header, code or checksum, or cut off");
   }
-  if (used != encoded.size()) return trailing(kind, encoded.size() - used);
+  if (used != encoded.size()) return trailing(kKind, encoded.size() - used);
   return {};
 }
 
 Status LosslessDecompressor::Contexts::lz4_frame(Bytes encoded, MutableBytes raw) {
-  constexpr auto kind = LosslessKind::lz4_frame;
+  constexpr auto kKind = LosslessKind::lz4_frame;
   if (!lz4_frame_) {
     LZ4F_dctx* context = nullptr;
     LZ4F_createDecompressionContext(&context, LZ4F_VERSION);
@@ -127,47 +127,47 @@ Status LosslessDecompressor::Contexts::lz4_frame(Bytes encoded, MutableBytes raw
   LZ4F_frameInfo_t info = LZ4F_INIT_FRAMEINFO;
   std::size_t header_bytes = encoded.size();
   const std::size_t parsed = LZ4F_getFrameInfo(context, &info, encoded.data(), &header_bytes);
-  if (LZ4F_isError(parsed)) return damaged(kind, LZ4F_getErrorName(parsed));
-  if (info.frameType != LZ4F_frame) return damaged(kind, "a skippable frame holds no data");
-  if (info.contentSize != raw.size()) return declares(kind, info.contentSize, raw.size());
+  if (LZ4F_isError(parsed)) return damaged(kKind, LZ4F_getErrorName(parsed));
+  if (info.frameType != LZ4F_frame) return damaged(kKind, "a skippable frame holds no data");
+  if (info.contentSize != raw.size()) return declares(kKind, info.contentSize, raw.size());
   if (info.blockSizeID > lz4_block_for(raw.size()))
-    return damaged(kind, fmt::format("its blocks are larger than {} bytes can need", raw.size()));
+    return damaged(kKind, fmt::format("its blocks are larger than {} bytes can need", raw.size()));
 
   const Bytes blocks = encoded.subspan(header_bytes);
   std::size_t used = blocks.size();
   std::size_t written = raw.size();
   const std::size_t missing = LZ4F_decompress(context, raw.data(), &written, blocks.data(), &used, nullptr);
-  if (LZ4F_isError(missing)) return damaged(kind, LZ4F_getErrorName(missing));
+  if (LZ4F_isError(missing)) return damaged(kKind, LZ4F_getErrorName(missing));
   if (missing != 0)
-    return used == blocks.size() ? damaged(kind, "it is cut off") : too_long(kind, raw.size());
-  if (written != raw.size()) return too_short(kind, raw.size());
-  if (used != blocks.size()) return trailing(kind, blocks.size() - used);
+    return used == blocks.size() ? damaged(kKind, "it is cut off") : too_long(kKind, raw.size());
+  if (written != raw.size()) return too_short(kKind, raw.size());
+  if (used != blocks.size()) return trailing(kKind, blocks.size() - used);
   return {};
 }
 
 Status LosslessDecompressor::Contexts::zstd(Bytes encoded, MutableBytes raw) {
-  constexpr auto kind = LosslessKind::zstd;
+  constexpr auto kKind = LosslessKind::zstd;
   // The library also reads skippable frames, and formats older than 1.0 with decoders of their own where it
   // was built so; neither belongs here.
   if (encoded.size() < sizeof(std::uint32_t) || load<std::uint32_t>(encoded.data()) != ZSTD_MAGICNUMBER)
-    return damaged(kind, "it does not start with a frame");
+    return damaged(kKind, "it does not start with a frame");
   const unsigned long long declared = ZSTD_getFrameContentSize(encoded.data(), encoded.size());
   if (declared == ZSTD_CONTENTSIZE_ERROR)
-    return damaged(kind, "its frame header is cut off or makes no sense");
+    return damaged(kKind, "its frame header is cut off or makes no sense");
   if (declared == ZSTD_CONTENTSIZE_UNKNOWN)
-    return damaged(kind, "it does not declare how many bytes it holds");
-  if (declared != raw.size()) return declares(kind, declared, raw.size());
+    return damaged(kKind, "it does not declare how many bytes it holds");
+  if (declared != raw.size()) return declares(kKind, declared, raw.size());
   // The library would go on into a second frame.
   const std::size_t frame_bytes = ZSTD_findFrameCompressedSize(encoded.data(), encoded.size());
-  if (ZSTD_isError(frame_bytes)) return damaged(kind, ZSTD_getErrorName(frame_bytes));
-  if (frame_bytes != encoded.size()) return trailing(kind, encoded.size() - frame_bytes);
+  if (ZSTD_isError(frame_bytes)) return damaged(kKind, ZSTD_getErrorName(frame_bytes));
+  if (frame_bytes != encoded.size()) return trailing(kKind, encoded.size() - frame_bytes);
 
   // In one call, matches are copied from `raw` itself: a declared window, whatever its size, costs no memory.
   if (!zstd_) zstd_.reset(allocated(ZSTD_createDCtx()));
   const std::size_t written =
       ZSTD_decompressDCtx(zstd_.get(), raw.data(), raw.size(), encoded.data(), encoded.size());
-  if (ZSTD_isError(written)) return damaged(kind, ZSTD_getErrorName(written));
-  if (written != raw.size()) return too_short(kind, raw.size());
+  if (ZSTD_isError(written)) return damaged(kKind, ZSTD_getErrorName(written));
+  if (written != raw.size()) return too_short(kKind, raw.size());
   return {};
 }
 

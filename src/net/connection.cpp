@@ -49,7 +49,7 @@ Status Connection::send(const OutgoingFrame& frame) {
   stream_->loop().assert_on_loop();
   if (state_ != State::open) return disconnected("the connection is closed");
   W5XDE_CHECK(writer_.push(frame, stream_->loop().now()));
-  flush();
+  schedule_flush();
   return {};
 }
 
@@ -61,7 +61,7 @@ void Connection::close(Error reason) {
   (void)writer_.push({.type = FrameType::goodbye, .head = head}, stream_->loop().now());
   state_ = State::closing;
   reason_ = std::move(reason);
-  flush();
+  schedule_flush();
 }
 
 void Connection::detach() {
@@ -95,26 +95,36 @@ void Connection::wait_readable() {
 
 void Connection::read() {
   const auto self = shared_from_this();  // the owner may let go of us in received()
+  const bool flush_pending = flush_scheduled_;
+  reading_ = true;
+  const Status status = read_frames();
+  reading_ = false;
+  if (!status.ok() && state_ == State::open) close(status.error());
+  if (flush_scheduled_ && !flush_pending) flush();
+  if (status.ok() && state_ != State::closed) wait_readable();
+}
+
+Status Connection::read_frames() {
   std::size_t turn = 0;
   while (state_ != State::closed) {
     const auto space = reader_.space();
     std::size_t room = 0;
     for (const iovec& part : space) room += part.iov_len;
     auto count = stream_->read(space);
-    if (!count) return fail(std::move(count).error());
+    if (!count) {
+      fail(count.error());
+      return std::move(count).error();
+    }
     if (*count == 0) break;
     const Instant now = stream_->loop().now();
     liveness_.heard(now);
     bytes_received_ += *count;
     receive_rate_.moved(*count, now);
-    if (auto status = reader_.advance(*count); !status.ok()) {
-      if (state_ == State::open) close(std::move(status).error());
-      return;
-    }
+    W5XDE_CHECK(reader_.advance(*count));
     turn += *count;
     if (*count < room || turn >= kBytesPerTurn) break;
   }
-  if (state_ != State::closed) wait_readable();
+  return {};
 }
 
 Result<MutableBytes> Connection::place(const FrameHeader& header, Bytes head) {
@@ -162,21 +172,30 @@ Status Connection::send_heartbeat(FrameType type, std::uint64_t token) {
   return send({.type = type, .head = head, .urgent = true});
 }
 
+void Connection::schedule_flush() {
+  // Answers go out at the end of the read that asked for them; a posted task would let the loop look at every
+  // other socket first.
+  if (std::exchange(flush_scheduled_, true) || reading_) return;
+  stream_->loop().post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->flush();
+  });
+}
+
+// From the loop only, so that the owner may be told what came of it.
 void Connection::flush() {
-  if (state_ == State::closed || waiting_writable_) return;
+  flush_scheduled_ = false;
+  if (state_ == State::closed) return;
   std::size_t turn = 0;
-  for (;;) {
-    const auto pieces = writer_.stage();
-    if (pieces.empty()) break;
-    auto count = turn < kBytesPerTurn ? stream_->write(pieces) : Result<std::size_t>(std::size_t{0});
+  for (auto pieces = writer_.stage(); !pieces.empty(); pieces = writer_.stage()) {
+    if (turn >= kBytesPerTurn) return schedule_flush();
+    auto count = stream_->write(pieces);
     if (!count) return fail(std::move(count).error());
     const Instant now = stream_->loop().now();
     send_rate_.start(now);
     if (*count == 0) {
-      waiting_writable_ = true;
+      flush_scheduled_ = true;
       stream_->when_writable([this] {
         const auto self = shared_from_this();
-        waiting_writable_ = false;
         flush();
       });
       return;
@@ -188,7 +207,8 @@ void Connection::flush() {
     liveness_.progressed(now);
   }
   send_rate_.stop(stream_->loop().now());
-  if (state_ == State::closing) fail(disconnected("closed"));
+  if (state_ == State::closing) return fail(disconnected("closed"));
+  if (turn != 0 && owner_ != nullptr) owner_->drained();
 }
 
 void Connection::arm_tick() {

@@ -29,6 +29,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
     virtual Result<MutableBytes> place(const FrameHeader& header, Bytes head) = 0;
     // A whole frame. An error closes the connection for that reason.
     virtual Status received(const FrameHeader& header, Bytes head, MutableBytes payload) = 0;
+    // All that was queued is written: time for more.
+    virtual void drained() {}
     // Nothing comes after this; the peer's goodbye, if it said one, is the reason. Never called from inside
     // one of the connection's own functions.
     virtual void closed(const Error& reason) = 0;
@@ -39,8 +41,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   static std::shared_ptr<Connection> start(std::unique_ptr<Stream> stream, Owner& owner,
                                            const Limits& limits);
 
-  // Queues a frame and writes what can be written. `overloaded` when the queue is full, `disconnected` when
-  // closed.
+  // Queues a frame. What one turn of the loop queues is written together, at its end. `overloaded` when the
+  // queue is full, `disconnected` when closed.
   Status send(const OutgoingFrame& frame);
 
   // Says goodbye with the reason, after what is queued already, and closes when that is written or the peer
@@ -70,7 +72,9 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
 
   void read();
+  Status read_frames();
   void wait_readable();
+  void schedule_flush();
   void flush();
   void tick();
   void arm_tick();
@@ -86,7 +90,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   FrameReader reader_;
   FrameWriter writer_;
-  bool waiting_writable_ = false;
+  bool reading_ = false;
+  bool flush_scheduled_ = false;  // at the end of this read, by a posted task, or by the stream
 
   Liveness liveness_;
   RateMeter send_rate_;

@@ -30,6 +30,7 @@ class KeepingOwner : public Connection::Owner {
     if (on_frame) on_frame();
     return verdict;
   }
+  void drained() override { ++drains; }
   void closed(const Error& reason) override {
     ++closings;
     why = reason;
@@ -40,6 +41,7 @@ class KeepingOwner : public Connection::Owner {
   std::function<void()> on_frame;
   Status verdict;
   int places = 0;
+  int drains = 0;
   int closings = 0;
   std::optional<Error> why;
 };
@@ -132,6 +134,26 @@ TEST_F(ConnectionTest, the_send_queue_is_bounded_and_says_how_much_and_how_long_
   EXPECT_GT(connection_->queued_bytes(), 200'000u);
   loop_.run_for(milliseconds(700));
   EXPECT_EQ(connection_->queue_age(), milliseconds(700));
+}
+
+TEST_F(ConnectionTest, an_owner_is_told_when_what_it_queued_is_written) {
+  start_both();
+  const std::vector<std::byte> payload(1'000'000);
+  const TensorView view = TensorView::of_bytes(payload);
+  ASSERT_TRUE(connection_->send(frame_with(view)).ok());
+  ASSERT_TRUE(connection_->send(frame_with(view)).ok());
+  EXPECT_EQ(owner_.drains, 0);
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(owner_.drains, 1);
+  EXPECT_EQ(connection_->queued_bytes(), 0u);
+}
+
+TEST_F(ConnectionTest, what_one_turn_sends_is_written_together) {
+  start();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(connection_->send({.type = FrameType::value}).ok());
+  EXPECT_EQ(hear(), "");
+  loop_.run_ready();
+  EXPECT_EQ(hear().size(), 3 * (kFrameHeaderBytes + kFrameChecksumBytes));
 }
 
 TEST_F(ConnectionTest, heartbeats_keep_an_idle_pair_alive_and_measure_the_round_trip) {

@@ -106,6 +106,7 @@ TEST_P(StreamContract, bytes_go_both_ways_at_once_in_order_and_whole) {
   ASSERT_TRUE(
       pair_->run_until([&] { return (left.done() && right.done()) || left.error() || right.error(); }));
   EXPECT_FALSE(left.error()) << left.error()->message;
+  EXPECT_FALSE(right.error()) << right.error()->message;
   EXPECT_TRUE(left.incoming() == back);
   EXPECT_TRUE(right.incoming() == there);
 }

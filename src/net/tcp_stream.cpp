@@ -5,10 +5,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <asio/buffer.hpp>
+#include <asio/post.hpp>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "net/tcp_info.h"
 
 namespace w5xde {
@@ -54,6 +59,18 @@ msghdr message_of(std::span<const iovec> parts) {
   return message;
 }
 
+// What is left of the parts when `skipped` bytes of them are filled; as many as fit into `rest`.
+std::size_t parts_after(std::span<const iovec> parts, std::size_t skipped, std::span<iovec> rest) {
+  std::size_t count = 0;
+  for (const iovec& part : parts) {
+    const std::size_t filled = std::min(part.iov_len, skipped);
+    skipped -= filled;
+    if (filled == part.iov_len || count == rest.size()) continue;
+    rest[count++] = {static_cast<std::byte*>(part.iov_base) + filled, part.iov_len - filled};
+  }
+  return count;
+}
+
 std::string name_of(const asio::ip::tcp::endpoint& endpoint) {
   return Address{endpoint.address().to_string(), endpoint.port()}.to_string();
 }
@@ -63,12 +80,32 @@ std::string name_of(const asio::ip::tcp::endpoint& endpoint) {
 // Shared with asio's handlers, which run even when the stream is gone.
 struct TcpStream::State {
   explicit State(asio::ip::tcp::socket s) : socket(std::move(s)) {}
+
+  std::size_t take_held(std::span<const iovec> parts);
+
   asio::ip::tcp::socket socket;
+  // Waiting for bytes is reading the first few: asio then needs one system call where waiting alone would
+  // need two, and a small frame is here when its reader is woken.
+  std::array<std::byte, Limits::kHeldBytes> held;
+  std::size_t held_begin = 0;
+  std::size_t held_end = 0;
   Loop::Task on_readable;
   Loop::Task on_writable;
   bool waiting_readable = false;
   bool waiting_writable = false;
 };
+
+std::size_t TcpStream::State::take_held(std::span<const iovec> parts) {
+  std::size_t taken = 0;
+  for (const iovec& part : parts) {
+    const std::size_t count = std::min(part.iov_len, held_end - held_begin);
+    if (count == 0) break;
+    std::memcpy(part.iov_base, held.data() + held_begin, count);
+    held_begin += count;
+    taken += count;
+  }
+  return taken;
+}
 
 TcpStream::TcpStream(AsioLoop& loop, asio::ip::tcp::socket socket, const SocketOptions& options)
     : loop_(loop), state_(std::make_shared<State>(std::move(socket))) {
@@ -83,6 +120,24 @@ TcpStream::~TcpStream() {
 
 Result<std::size_t> TcpStream::read(std::span<const iovec> parts) {
   if (!state_->socket.is_open()) return disconnected("this side has closed the connection");
+  if (state_->held_begin == state_->held_end) {
+    // The bytes that are awaited may be in asio's hands already; to read on past them would change their
+    // order.
+    return state_->waiting_readable ? Result<std::size_t>(std::size_t{0}) : receive(parts);
+  }
+  // More can have come only if the held bytes were all that there was room for.
+  const bool more = state_->held_end == state_->held.size();
+  const std::size_t held = state_->take_held(parts);
+  if (!more) return held;
+  std::array<iovec, 4> rest{};
+  const std::size_t count = parts_after(parts, held, rest);
+  if (count == 0) return held;
+  auto received = receive(std::span(rest).first(count));
+  // The held bytes are good whatever came after them; an error is met again by the next read.
+  return held + (received ? *received : 0);
+}
+
+Result<std::size_t> TcpStream::receive(std::span<const iovec> parts) {
   msghdr message = message_of(parts);
   for (;;) {
     const ssize_t count = ::recvmsg(state_->socket.native_handle(), &message, MSG_DONTWAIT);
@@ -105,28 +160,31 @@ Result<std::size_t> TcpStream::write(std::span<const iovec> parts) {
 }
 
 void TcpStream::when_readable(Loop::Task task) {
+  loop_.assert_on_loop();
   state_->on_readable = std::move(task);
-  wait(true);
+  if (std::exchange(state_->waiting_readable, true)) return;
+  const auto readable = [state = state_](const asio::error_code&, std::size_t count) {
+    state->waiting_readable = false;
+    // An error, or the end, is met again by the read that follows. After close() there is no task.
+    state->held_end += count;
+    if (auto waiter = std::exchange(state->on_readable, nullptr)) waiter();
+  };
+  if (state_->held_begin != state_->held_end) {
+    asio::post(loop_.context(), [readable] { readable({}, 0); });
+    return;
+  }
+  state_->held_begin = state_->held_end = 0;
+  state_->socket.async_read_some(asio::buffer(state_->held), readable);
 }
 
 void TcpStream::when_writable(Loop::Task task) {
-  state_->on_writable = std::move(task);
-  wait(false);
-}
-
-void TcpStream::wait(bool readable) {
   loop_.assert_on_loop();
-  bool& waiting = readable ? state_->waiting_readable : state_->waiting_writable;
-  if (std::exchange(waiting, true)) return;
-  using asio::ip::tcp;
-  state_->socket.async_wait(readable ? tcp::socket::wait_read : tcp::socket::wait_write,
-                            [state = state_, readable](const asio::error_code&) {
-                              (readable ? state->waiting_readable : state->waiting_writable) = false;
-                              // After close() there is no task; errors are found by the read or write that
-                              // follows.
-                              auto& waiter = readable ? state->on_readable : state->on_writable;
-                              if (auto task = std::exchange(waiter, nullptr)) task();
-                            });
+  state_->on_writable = std::move(task);
+  if (std::exchange(state_->waiting_writable, true)) return;
+  state_->socket.async_wait(asio::ip::tcp::socket::wait_write, [state = state_](const asio::error_code&) {
+    state->waiting_writable = false;
+    if (auto waiter = std::exchange(state->on_writable, nullptr)) waiter();
+  });
 }
 
 void TcpStream::close() {

@@ -29,7 +29,7 @@ class TcpStream final : public Stream {
 
  private:
   struct State;
-  void wait(bool readable);
+  Result<std::size_t> receive(std::span<const iovec> parts);
 
   AsioLoop& loop_;
   std::shared_ptr<State> state_;

@@ -53,74 +53,58 @@ TlsStream::~TlsStream() {
   SSL_free(ssl_);
 }
 
-Result<TlsStream::Wants> TlsStream::wants_after(int result) {
+TlsStream::Wants TlsStream::wants_after(int result) {
   switch (SSL_get_error(ssl_, result)) {
     case SSL_ERROR_WANT_READ:
-      return Wants{.read = true};
+      return {.read = true};
     case SSL_ERROR_WANT_WRITE:
-      return Wants{.write = true};
+      return {.write = true};
     case SSL_ERROR_ZERO_RETURN:
-      return disconnected(peer() + " has closed the connection");
-    default:
+      failure_ = disconnected(peer() + " has closed the connection");
       break;
+    default:
+      failure_ = inner_error_.empty() ? incompatible("TLS with " + peer() + ": " + reasons())
+                                      : disconnected(inner_error_);
   }
-  if (!inner_error_.empty()) {
-    ERR_clear_error();
-    return disconnected(inner_error_);
-  }
-  return incompatible("TLS with " + peer() + ": " + reasons());
+  ERR_clear_error();
+  // Whoever waits is to come back at once and find the failure.
+  return {.read = true, .write = true};
 }
 
 Result<std::size_t> TlsStream::read(std::span<const iovec> parts) {
-  std::size_t total = 0;
-  reading_ = {};
-  for (const iovec& part : parts) {
-    for (std::size_t at = 0; at < part.iov_len;) {
-      std::size_t count = 0;
-      const int result = SSL_read_ex(ssl_, static_cast<char*>(part.iov_base) + at, part.iov_len - at, &count);
-      if (result != 1) {
-        auto wants = wants_after(result);
-        if (!wants && total == 0) return std::move(wants).error();
-        // An error after good bytes is found again by the next read.
-        reading_ = wants ? *wants : Wants{.read = true};
-        return total;
-      }
-      at += count;
-      total += count;
-    }
-  }
-  return total;
+  return transfer(parts, reading_, SSL_read_ex);
 }
 
 Result<std::size_t> TlsStream::write(std::span<const iovec> parts) {
+  return transfer(parts, writing_, SSL_write_ex);
+}
+
+template <class Call>
+Result<std::size_t> TlsStream::transfer(std::span<const iovec> parts, Wants& wants, Call call) {
   std::size_t total = 0;
-  writing_ = {};
+  wants = {};
   for (const iovec& part : parts) {
-    for (std::size_t at = 0; at < part.iov_len;) {
+    for (std::size_t at = 0; at < part.iov_len && !failure_;) {
       std::size_t count = 0;
-      const int result =
-          SSL_write_ex(ssl_, static_cast<const char*>(part.iov_base) + at, part.iov_len - at, &count);
+      const int result = call(ssl_, static_cast<char*>(part.iov_base) + at, part.iov_len - at, &count);
       if (result != 1) {
-        auto wants = wants_after(result);
-        if (!wants && total == 0) return std::move(wants).error();
-        writing_ = wants ? *wants : Wants{.write = true};
-        return total;
+        wants = wants_after(result);
+        if (!failure_) return total;
       }
       at += count;
       total += count;
     }
   }
+  // Bytes that got through count; the failure is found again by the next call.
+  if (failure_ && total == 0) return *failure_;
   return total;
 }
 
 void TlsStream::when_readable(Loop::Task task) {
   on_readable_ = std::move(task);
   if (!reading_.read && !reading_.write) reading_.read = true;
-  if (SSL_has_pending(ssl_) != 0 && !reading_.write) {
-    loop().post([self = self_] {
-      if (*self != nullptr) (*self)->wake();
-    });
-    return;
+  if (failure_ || (SSL_has_pending(ssl_) != 0 && !reading_.write)) {
+    return wake_soon();
   }
   arm();
 }
@@ -128,6 +112,7 @@ void TlsStream::when_readable(Loop::Task task) {
 void TlsStream::when_writable(Loop::Task task) {
   on_writable_ = std::move(task);
   if (!writing_.read && !writing_.write) writing_.write = true;
+  if (failure_) return wake_soon();
   arm();
 }
 
@@ -138,22 +123,29 @@ void TlsStream::arm() {
   if (write) inner_->when_writable([this] { wake(); });
 }
 
+void TlsStream::wake_soon() {
+  loop().post([self = self_] {
+    if (*self != nullptr) (*self)->wake();
+  });
+}
+
 // Runs whoever waits: one that cannot get on yet asks again.
 void TlsStream::wake() {
   const auto self = self_;
   auto readable = std::exchange(on_readable_, nullptr);
   auto writable = std::exchange(on_writable_, nullptr);
   if (readable) readable();
-  if (writable && *self != nullptr && SSL_get_shutdown(ssl_) == 0) writable();
+  if (writable && *self != nullptr && !closed_) writable();
 }
 
 void TlsStream::close() {
   on_readable_ = nullptr;
   on_writable_ = nullptr;
+  closed_ = true;
   // Tells the other side that nothing was cut off; whether it fits into the socket does not matter any more.
-  if (inner_error_.empty() && SSL_is_init_finished(ssl_) != 0) SSL_shutdown(ssl_);
+  if (!failure_ && SSL_is_init_finished(ssl_) != 0) SSL_shutdown(ssl_);
   ERR_clear_error();
-  inner_error_ = "this side has closed the connection";
+  failure_ = disconnected("this side has closed the connection");
   inner_->close();
 }
 

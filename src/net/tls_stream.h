@@ -35,16 +35,22 @@ class TlsStream final : public Stream {
     bool write = false;
   };
 
-  // What an SSL call that did not get through waits for, or why it failed.
-  Result<Wants> wants_after(int result);
+  // What an SSL call that did not get through waits for; sets failure_ if it never will.
+  Wants wants_after(int result);
+  // Moves the parts with SSL_read_ex or SSL_write_ex.
+  template <class Call>
+  Result<std::size_t> transfer(std::span<const iovec> parts, Wants& wants, Call call);
   void arm();
   void wake();
+  void wake_soon();
 
   std::unique_ptr<Stream> inner_;
   SSL* ssl_;
-  std::string inner_error_;  // of the last read or write below, in words
-  Wants reading_;            // what a read waits for
-  Wants writing_;            // what a write waits for; in a handshake that can be a read
+  std::string inner_error_;       // of the last read or write below, in words
+  std::optional<Error> failure_;  // what every later read and write answers
+  bool closed_ = false;
+  Wants reading_;  // what a read waits for
+  Wants writing_;  // what a write waits for; in a handshake that can be a read
   Loop::Task on_readable_;
   Loop::Task on_writable_;
   std::shared_ptr<TlsStream*> self_;  // null once destroyed, for tasks that are on their way

@@ -39,12 +39,12 @@ __attribute__((target("avx,f16c"))) std::size_t f16_to_f32_vector(std::span<cons
 bool has_f16c() {
   // From the processor itself: clang before 15 has no __builtin_cpu_supports("f16c"). Asked once, because a
   // hypervisor answers CPUID slowly.
-  static const bool supported = [] {
+  static const bool kSupported = [] {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     return __builtin_cpu_supports("avx") != 0 && __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 &&
            (ecx & bit_F16C) != 0;
   }();
-  return supported;
+  return kSupported;
 }
 
 #else

@@ -11,10 +11,14 @@ namespace w5xde {
 namespace {
 
 // A read that large is still in the cache when it is hashed.
-constexpr std::size_t kDirectBytesMax = 256 * kKiB;
+constexpr std::size_t kDirectBytesMax = 512 * kKiB;
 
 // Below this, a copy out of the staging buffer is cheaper than a system call of its own.
 constexpr std::size_t kDirectBytesMin = 4 * kKiB;
+
+// What may be staged behind a payload that is read directly: the next header and head, but little of the next
+// payload, which is to land directly too.
+constexpr std::size_t kStagedBehindBytes = 2 * kKiB;
 
 iovec part_of(std::byte* data, std::size_t size) {
   return {data, size};
@@ -28,15 +32,14 @@ FrameReader::FrameReader(const Limits& limits, FrameSink& sink)
 std::span<const iovec> FrameReader::space() {
   assert(staged_begin_ == staged_end_ && !rest_.empty());
   staged_begin_ = staged_end_ = 0;
-  const iovec staging = part_of(staging_.data(), staging_.size());
   if (rest_.size() < kDirectBytesMin) {
     direct_ = 0;
-    space_[0] = staging;
+    space_[0] = part_of(staging_.data(), staging_.size());
     return std::span(space_).first(1);
   }
   direct_ = std::min(rest_.size(), kDirectBytesMax);
   space_[0] = part_of(rest_.data(), direct_);
-  space_[1] = staging;
+  space_[1] = part_of(staging_.data(), kStagedBehindBytes);
   // What follows the destination may be staged only if the destination is filled to its end.
   return std::span(space_).first(direct_ == rest_.size() ? 2 : 1);
 }

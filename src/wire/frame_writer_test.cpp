@@ -83,7 +83,8 @@ TEST(FrameWriterTest, an_urgent_frame_goes_before_those_not_begun_and_never_into
   FrameWriter writer{Limits()};
   ASSERT_TRUE(writer.push({.payload = {&view, 1}}, kNow).ok());
   ASSERT_TRUE(writer.push({.type = FrameType::value, .head = bytes_of("second")}, kNow).ok());
-  writer.consume(total_of(writer.stage()));
+  const std::size_t begun = total_of(writer.stage());
+  writer.consume(begun);
   ASSERT_TRUE(writer.push({.type = FrameType::ping, .head = bytes_of("urgent"), .urgent = true}, kNow).ok());
   std::vector<std::byte> rest;
   for (auto pieces = writer.stage(); !pieces.empty(); pieces = writer.stage()) {
@@ -93,7 +94,7 @@ TEST(FrameWriterTest, an_urgent_frame_goes_before_those_not_begun_and_never_into
   }
   const auto text = text_of(rest);
   EXPECT_LT(text.find("urgent"), text.find("second"));
-  EXPECT_GT(text.find("urgent"), 700'000u);
+  EXPECT_GT(text.find("urgent"), large.size() - begun);
 }
 
 TEST(FrameWriterTest, a_full_queue_refuses_and_takes_again_when_drained) {

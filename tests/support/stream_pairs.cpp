@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ostream>
 
 #include "net/asio_loop.h"
 #include "net/memory_stream.h"
@@ -106,6 +107,10 @@ const std::vector<StreamKind>& all_stream_kinds() {
       {"tls_over_memory", [] { return std::make_unique<TlsPair<MemoryPair>>(); }},
   };
   return kKinds;
+}
+
+void PrintTo(const StreamKind& kind, std::ostream* out) {
+  *out << kind.name;
 }
 
 }  // namespace w5xde

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,5 +30,8 @@ struct StreamKind {
 };
 
 const std::vector<StreamKind>& all_stream_kinds();
+
+// How a test that runs on this kind is named in reports.
+void PrintTo(const StreamKind& kind, std::ostream* out);  // NOLINT(readability-identifier-naming): gtest's name
 
 }  // namespace w5xde

@@ -1,0 +1,190 @@
+#include "learn/optimizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace w5xde {
+
+namespace {
+
+using Kind = OptimizerOptions::Kind;
+
+// A task's share of a block: large enough for a thread hop to be worth it, and fixed, so that sums over tasks
+// are too.
+constexpr std::size_t kFloatsPerTask = 128 * 1024;
+
+// The ranges of one pass. Raw pointers: the loops below must see that nothing aliases.
+struct Range {
+  float* parameters;
+  const float* gradient;
+  std::size_t count;
+};
+
+struct SgdStep {
+  float rate, momentum, decay, scale;
+  bool nesterov, first;
+};
+
+void sgd_plain(const Range& range, const SgdStep& step) {
+  float* __restrict parameters = range.parameters;
+  const float* __restrict gradient = range.gradient;
+  for (std::size_t i = 0; i < range.count; ++i) {
+    const float g = gradient[i] * step.scale + step.decay * parameters[i];
+    parameters[i] -= step.rate * g;
+  }
+}
+
+void sgd_momentum(const Range& range, float* __restrict velocity, const SgdStep& step) {
+  float* __restrict parameters = range.parameters;
+  const float* __restrict gradient = range.gradient;
+  for (std::size_t i = 0; i < range.count; ++i) {
+    const float g = gradient[i] * step.scale + step.decay * parameters[i];
+    const float v = step.first ? g : step.momentum * velocity[i] + g;
+    velocity[i] = v;
+    parameters[i] -= step.rate * (step.nesterov ? g + step.momentum * v : v);
+  }
+}
+
+struct AdamStep {
+  float beta1, beta2, epsilon, scale;
+  float decay;            // added to the gradient (adam)
+  float shrink;           // parameters are multiplied by this first (adamw)
+  float step_size;        // rate / bias correction of the first moment
+  float root_correction;  // square root of the second moment's bias correction
+};
+
+void adam(const Range& range, float* __restrict first, float* __restrict second, const AdamStep& step) {
+  float* __restrict parameters = range.parameters;
+  const float* __restrict gradient = range.gradient;
+  const float rest1 = 1.0f - step.beta1, rest2 = 1.0f - step.beta2;
+  for (std::size_t i = 0; i < range.count; ++i) {
+    const float p = parameters[i] * step.shrink;
+    const float g = gradient[i] * step.scale + step.decay * p;
+    const float m = first[i] * step.beta1 + rest1 * g;
+    const float v = second[i] * step.beta2 + rest2 * g * g;
+    first[i] = m;
+    second[i] = v;
+    parameters[i] = p - step.step_size * (m / (std::sqrt(v) / step.root_correction + step.epsilon));
+  }
+}
+
+void over_ranges(std::size_t count, ThreadPool* pool,
+                 const std::function<void(std::size_t, std::size_t)>& body) {
+  const std::size_t tasks = (count + kFloatsPerTask - 1) / kFloatsPerTask;
+  const auto run = [&](std::size_t task) {
+    const std::size_t first = task * kFloatsPerTask;
+    body(first, std::min(kFloatsPerTask, count - first));
+  };
+  if (pool == nullptr || tasks < 2) {
+    for (std::size_t task = 0; task < tasks; ++task) run(task);
+  } else {
+    pool->for_each(tasks, run);
+  }
+}
+
+}  // namespace
+
+Result<Kind> parse_optimizer(std::string_view name) {
+  for (const Kind kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
+    if (name_of(kind) == name) return kind;
+  }
+  return invalid(fmt::format("'{}' is no optimizer; use sgd, adam or adamw", name));
+}
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::sgd:
+      return "sgd";
+    case Kind::adam:
+      return "adam";
+    case Kind::adamw:
+      return "adamw";
+  }
+  return "unknown";
+}
+
+Status OptimizerOptions::check() const {
+  const auto refuse = [](const char* what, double value) {
+    return invalid(fmt::format("{} cannot be {}", what, value));
+  };
+  if (!(learning_rate >= 0) || !std::isfinite(learning_rate)) return refuse("a learning rate", learning_rate);
+  if (!(momentum >= 0 && momentum < 1)) return refuse("a momentum", momentum);
+  if (!(weight_decay >= 0) || !std::isfinite(weight_decay)) return refuse("a weight decay", weight_decay);
+  if (!(beta1 >= 0 && beta1 < 1)) return refuse("beta1", beta1);
+  if (!(beta2 >= 0 && beta2 < 1)) return refuse("beta2", beta2);
+  if (!(epsilon > 0)) return refuse("epsilon", epsilon);
+  if (nesterov && momentum == 0) return invalid("Nesterov needs a momentum");
+  return {};
+}
+
+Optimizer::Optimizer(const OptimizerOptions& options, std::shared_ptr<const BlockLayout> layout)
+    : options_(options) {
+  if (options.kind == Kind::sgd) {
+    if (options.momentum != 0) states_.push_back({"momentum", ParameterBlock(layout)});
+  } else {
+    states_.push_back({"first_moment", ParameterBlock(layout)});
+    states_.push_back({"second_moment", ParameterBlock(layout)});
+  }
+}
+
+void Optimizer::step(std::span<float> parameters, std::span<const float> gradient, float gradient_scale,
+                     double learning_rate, ThreadPool* pool) {
+  assert(parameters.size() == gradient.size());
+  const auto range = [&](std::size_t first, std::size_t count) {
+    return Range{parameters.data() + first, gradient.data() + first, count};
+  };
+  ++steps_;
+  if (options_.kind == Kind::sgd) {
+    const SgdStep sgd{.rate = static_cast<float>(learning_rate),
+                      .momentum = static_cast<float>(options_.momentum),
+                      .decay = static_cast<float>(options_.weight_decay),
+                      .scale = gradient_scale,
+                      .nesterov = options_.nesterov,
+                      .first = steps_ == 1};
+    over_ranges(parameters.size(), pool, [&](std::size_t first, std::size_t count) {
+      if (states_.empty()) {
+        sgd_plain(range(first, count), sgd);
+      } else {
+        sgd_momentum(range(first, count), states_[0].block.values().data() + first, sgd);
+      }
+    });
+    return;
+  }
+  const bool decoupled = options_.kind == Kind::adamw;
+  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
+  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
+  const AdamStep constants{
+      .beta1 = static_cast<float>(options_.beta1),
+      .beta2 = static_cast<float>(options_.beta2),
+      .epsilon = static_cast<float>(options_.epsilon),
+      .scale = gradient_scale,
+      .decay = decoupled ? 0.0f : static_cast<float>(options_.weight_decay),
+      .shrink = decoupled ? static_cast<float>(1 - learning_rate * options_.weight_decay) : 1.0f,
+      .step_size = static_cast<float>(learning_rate / correction1),
+      .root_correction = static_cast<float>(std::sqrt(correction2))};
+  over_ranges(parameters.size(), pool, [&](std::size_t first, std::size_t count) {
+    adam(range(first, count), states_[0].block.values().data() + first,
+         states_[1].block.values().data() + first, constants);
+  });
+}
+
+double norm_of(std::span<const float> gradient, double scale, ThreadPool* pool) {
+  std::vector<double> sums((gradient.size() + kFloatsPerTask - 1) / kFloatsPerTask);
+  over_ranges(gradient.size(), pool, [&](std::size_t first, std::size_t count) {
+    // Eight sums side by side: one alone would wait for itself at every addition.
+    double lanes[8] = {};
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto value = static_cast<double>(gradient[first + i]);
+      lanes[i % 8] += value * value;
+    }
+    sums[first / kFloatsPerTask] = std::accumulate(std::begin(lanes), std::end(lanes), 0.0);
+  });
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0)) * scale;
+}
+
+}  // namespace w5xde

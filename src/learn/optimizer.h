@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "tensor/parameter_block.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// As torch.optim has them, names and defaults included.
+struct OptimizerOptions {
+  enum class Kind { sgd, adam, adamw };
+
+  Kind kind = Kind::sgd;
+  double learning_rate = 0.01;
+  double momentum = 0;      // sgd
+  bool nesterov = false;    // sgd
+  double weight_decay = 0;  // adamw: decoupled
+  double beta1 = 0.9;       // adam, adamw
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+
+  Status check() const;
+};
+
+Result<OptimizerOptions::Kind> parse_optimizer(std::string_view name);
+std::string_view name_of(OptimizerOptions::Kind kind);
+
+// Turns a gradient into a parameter update, in one pass over the block. Element by element the arithmetic is
+// torch.optim's, in its order, so that a step here is a step there but for the last bit of a division. The
+// result does not depend on the number of threads.
+class Optimizer {
+ public:
+  Optimizer(const OptimizerOptions& options, std::shared_ptr<const BlockLayout> layout);
+
+  // One step. `gradient` is scaled by gradient_scale first (1 / samples, clipping); learning_rate is this
+  // step's.
+  void step(std::span<float> parameters, std::span<const float> gradient, float gradient_scale,
+            double learning_rate, ThreadPool* pool);
+
+  // How many steps were taken; with the state blocks, all there is to save.
+  std::uint64_t steps() const { return steps_; }
+  void set_steps(std::uint64_t steps) { steps_ = steps; }
+
+  struct State {
+    std::string name;  // "momentum", "first_moment", …
+    ParameterBlock block;
+  };
+  std::span<State> states() { return states_; }
+  const OptimizerOptions& options() const { return options_; }
+
+ private:
+  OptimizerOptions options_;
+  std::vector<State> states_;
+  std::uint64_t steps_ = 0;
+};
+
+// The Euclidean norm of the gradient times `scale`, in double, over blocks of fixed size in fixed order: the
+// same for any number of threads.
+double norm_of(std::span<const float> gradient, double scale, ThreadPool* pool);
+
+}  // namespace w5xde

@@ -1,0 +1,103 @@
+#include "learn/reduction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <utility>
+
+namespace w5xde {
+
+namespace {
+
+// Below this a thread hop costs more than the addition.
+constexpr std::size_t kFloatsPerTask = 256 * 1024;
+
+std::span<float> floats_of(AlignedBuffer& buffer, std::uint64_t floats) {
+  return {reinterpret_cast<float*>(buffer.data()), floats};
+}
+
+AlignedSlots sibling_of(AlignedSlots block) {
+  return {block.first_slot ^ block.slot_count, block.slot_count};
+}
+
+AlignedSlots parent_of(AlignedSlots block) {
+  return {block.first_slot & ~block.slot_count, block.slot_count * 2};
+}
+
+std::uint32_t end_of(AlignedSlots block) {
+  return block.first_slot + block.slot_count;
+}
+
+}  // namespace
+
+bool AlignedSlots::valid() const {
+  return std::has_single_bit(slot_count) && first_slot % slot_count == 0 &&
+         first_slot + slot_count > first_slot;
+}
+
+void add_floats(std::span<float> left, std::span<const float> right, ThreadPool* pool) {
+  assert(left.size() == right.size());
+  const auto add_range = [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) left[i] += right[i];
+  };
+  if (pool == nullptr || left.size() < 2 * kFloatsPerTask) return add_range(0, left.size());
+  const std::size_t tasks = (left.size() + kFloatsPerTask - 1) / kFloatsPerTask;
+  pool->for_each(tasks, [&](std::size_t task) {
+    add_range(task * kFloatsPerTask, std::min(left.size(), (task + 1) * kFloatsPerTask));
+  });
+}
+
+Sums add(const Sums& left, const Sums& right) {
+  return {left.loss + right.loss, left.samples + right.samples};
+}
+
+Status Reduction::add(AlignedSlots block, Buffer values, const Sums& sums, ThreadPool* pool,
+                      std::vector<Buffer>& spare) {
+  if (!block.valid() || block.first_slot >= slots_) {
+    return invalid(fmt::format("slots {} + {} are no block of a step of {}", block.first_slot,
+                               block.slot_count, slots_));
+  }
+  const auto next = pending_.lower_bound({block.first_slot, 0});
+  const bool overlaps_next = next != pending_.end() && next->first.first_slot < end_of(block);
+  const bool overlaps_previous =
+      next != pending_.begin() && end_of(std::prev(next)->first) > block.first_slot;
+  if (overlaps_next || overlaps_previous) {
+    return invalid(fmt::format("slots {} + {} are already in", block.first_slot, block.slot_count));
+  }
+
+  Pending node{std::move(values), sums};
+  // Up the tree, as far as both halves are there or the other half is empty.
+  while (end_of(block) < slots_ || block.first_slot != 0) {
+    const AlignedSlots sibling = sibling_of(block);
+    if (sibling.first_slot < slots_) {
+      const auto found = pending_.find(sibling);
+      if (found == pending_.end()) break;
+      Pending other = std::move(found->second);
+      pending_.erase(found);
+      if (sibling.first_slot < block.first_slot) std::swap(node, other);
+      add_floats(floats_of(*node.values, floats_), floats_of(*other.values, floats_), pool);
+      node.sums = w5xde::add(node.sums, other.sums);
+      spare.push_back(std::move(other.values));
+    }
+    block = parent_of(block);
+  }
+  pending_.emplace(block, std::move(node));
+  return {};
+}
+
+bool Reduction::complete() const {
+  return pending_.size() == 1 && pending_.begin()->first.first_slot == 0 &&
+         end_of(pending_.begin()->first) >= slots_;
+}
+
+Reduction::Buffer Reduction::take(Sums& sums) {
+  assert(complete());
+  Pending root = std::move(pending_.begin()->second);
+  pending_.clear();
+  sums = root.sums;
+  return std::move(root.values);
+}
+
+}  // namespace w5xde

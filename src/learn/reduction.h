@@ -1,0 +1,76 @@
+// The sum of a step, always in the same order.
+//
+// A step has slots 0 … n-1. They are the leaves of a binary tree: the slots of an aligned block (2^k slots
+// from a multiple of 2^k on) lie under one node of it, the block's two halves under that node's two children.
+// The value of a node is the sum of its children's; a child without slots (past n) adds nothing. The root is
+// the step's sum.
+//
+// Floating-point addition is not associative, so a sum depends on its tree. Here the tree depends on slot
+// numbers alone: who computed a block, in what order blocks arrive, and how large they are change no bit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/thread_pool.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// Slots first_slot … first_slot + slot_count - 1, where slot_count is a power of two that divides first_slot.
+struct AlignedSlots {
+  std::uint32_t first_slot = 0;
+  std::uint32_t slot_count = 1;
+
+  bool valid() const;
+  auto operator<=>(const AlignedSlots&) const = default;
+};
+
+// What travels up the tree: floats (gradient and buffer changes in one flat span), and exact counts beside
+// them.
+struct Sums {
+  double loss = 0;
+  std::uint64_t samples = 0;
+};
+
+// left += right, for everything that is summed.
+void add_floats(std::span<float> left, std::span<const float> right, ThreadPool* pool);
+Sums add(const Sums& left, const Sums& right);
+
+// Adds up the blocks of one step as they come. Buffers are handed over and handed back; none is allocated or
+// copied.
+class Reduction {
+ public:
+  using Buffer = std::unique_ptr<AlignedBuffer>;
+
+  Reduction(std::uint32_t slots, std::uint64_t floats) : slots_(slots), floats_(floats) {}
+
+  // A block's sum, in a buffer of `floats` floats. Each slot may come once; `invalid` when one comes again,
+  // lies past the step, or the block is none. Buffers that are no longer needed are appended to `spare`.
+  Status add(AlignedSlots block, Buffer values, const Sums& sums, ThreadPool* pool,
+             std::vector<Buffer>& spare);
+
+  bool complete() const;
+  // The step's sum; complete() only. The reduction is empty afterwards and may be used for the next step.
+  Buffer take(Sums& sums);
+
+  // How many blocks wait for their other half: bounds the memory of a step.
+  std::size_t pending() const { return pending_.size(); }
+
+ private:
+  struct Pending {
+    Buffer values;
+    Sums sums;
+  };
+
+  // No two of these overlap, and no two are the halves of one block.
+  std::map<AlignedSlots, Pending> pending_;
+  std::uint32_t slots_;
+  std::uint64_t floats_;
+};
+
+}  // namespace w5xde
