@@ -16,9 +16,13 @@ pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)
 find_path(W5XDE_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(asio INTERFACE)
 target_include_directories(asio SYSTEM INTERFACE ${W5XDE_ASIO_INCLUDE})
-# Whether asio 1.22 finds std::aligned_alloc depends on what a file includes before it, and memory that one file allocates
-# another frees: it must be the same for all.
+# Whether asio 1.22 finds std::aligned_alloc depends on what a file includes before it, and memory that one file
+# allocates another frees: it must be the same for all.
 target_compile_definitions(asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
+if(W5XDE_SANITIZE MATCHES thread)
+  # The thread sanitizer does not understand fences; asio's locks, which it does, order the same things.
+  target_compile_definitions(asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
+endif()
 target_link_libraries(asio INTERFACE Threads::Threads)
 
 if(NOT W5XDE_FUZZ)
