@@ -122,7 +122,7 @@ Status OptimizerOptions::check() const {
   return {};
 }
 
-Optimizer::Optimizer(const OptimizerOptions& options, std::shared_ptr<const BlockLayout> layout)
+Optimizer::Optimizer(const OptimizerOptions& options, const std::shared_ptr<const BlockLayout>& layout)
     : options_(options) {
   if (options.kind == Kind::sgd) {
     if (options.momentum != 0) states_.push_back({"momentum", ParameterBlock(layout)});

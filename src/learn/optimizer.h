@@ -37,7 +37,7 @@ std::string_view name_of(OptimizerOptions::Kind kind);
 // result does not depend on the number of threads.
 class Optimizer {
  public:
-  Optimizer(const OptimizerOptions& options, std::shared_ptr<const BlockLayout> layout);
+  Optimizer(const OptimizerOptions& options, const std::shared_ptr<const BlockLayout>& layout);
 
   // One step. `gradient` is scaled by gradient_scale first (1 / samples, clipping); learning_rate is this
   // step's.

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -27,7 +28,10 @@ struct AlignedSlots {
   std::uint32_t slot_count = 1;
 
   bool valid() const;
-  auto operator<=>(const AlignedSlots&) const = default;
+  // By place, then by size.
+  bool operator<(const AlignedSlots& other) const {
+    return std::pair(first_slot, slot_count) < std::pair(other.first_slot, other.slot_count);
+  }
 };
 
 // What travels up the tree: floats (gradient and buffer changes in one flat span), and exact counts beside

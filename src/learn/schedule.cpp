@@ -30,11 +30,12 @@ double Schedule::factor(std::uint64_t step) const {
     const double part = static_cast<double>(step) / static_cast<double>(warmup_steps);
     factor = warmup_factor + (1 - warmup_factor) * part;
   }
+  const std::uint64_t drops = step_every == 0 ? 0 : step / step_every;
   switch (course) {
     case Course::constant:
       return factor;
     case Course::step:
-      return factor * std::pow(gamma, static_cast<double>(step / step_every));
+      return factor * std::pow(gamma, static_cast<double>(drops));
     case Course::cosine:
       break;
   }

@@ -32,6 +32,7 @@ struct StreamKind {
 const std::vector<StreamKind>& all_stream_kinds();
 
 // How a test that runs on this kind is named in reports.
-void PrintTo(const StreamKind& kind, std::ostream* out);  // NOLINT(readability-identifier-naming): gtest's name
+void PrintTo(const StreamKind& kind,
+             std::ostream* out);  // NOLINT(readability-identifier-naming): gtest's name
 
 }  // namespace w5xde
