@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -18,24 +17,15 @@ std::span<float> floats_of(AlignedBuffer& buffer, std::uint64_t floats) {
   return {reinterpret_cast<float*>(buffer.data()), floats};
 }
 
-AlignedSlots sibling_of(AlignedSlots block) {
+SlotBlock sibling_of(SlotBlock block) {
   return {block.first_slot ^ block.slot_count, block.slot_count};
 }
 
-AlignedSlots parent_of(AlignedSlots block) {
+SlotBlock parent_of(SlotBlock block) {
   return {block.first_slot & ~block.slot_count, block.slot_count * 2};
 }
 
-std::uint32_t end_of(AlignedSlots block) {
-  return block.first_slot + block.slot_count;
-}
-
 }  // namespace
-
-bool AlignedSlots::valid() const {
-  return std::has_single_bit(slot_count) && first_slot % slot_count == 0 &&
-         first_slot + slot_count > first_slot;
-}
 
 void add_floats(std::span<float> left, std::span<const float> right, ThreadPool* pool) {
   assert(left.size() == right.size());
@@ -53,24 +43,24 @@ Sums add(const Sums& left, const Sums& right) {
   return {left.loss + right.loss, left.samples + right.samples};
 }
 
-Status Reduction::add(AlignedSlots block, Buffer values, const Sums& sums, ThreadPool* pool,
+Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool,
                       std::vector<Buffer>& spare) {
   if (!block.valid() || block.first_slot >= slots_) {
     return invalid(fmt::format("slots {} + {} are no block of a step of {}", block.first_slot,
                                block.slot_count, slots_));
   }
   const auto next = pending_.lower_bound({block.first_slot, 0});
-  const bool overlaps_next = next != pending_.end() && next->first.first_slot < end_of(block);
+  const bool overlaps_next = next != pending_.end() && next->first.first_slot < block.end();
   const bool overlaps_previous =
-      next != pending_.begin() && end_of(std::prev(next)->first) > block.first_slot;
+      next != pending_.begin() && std::prev(next)->first.end() > block.first_slot;
   if (overlaps_next || overlaps_previous) {
     return invalid(fmt::format("slots {} + {} are already in", block.first_slot, block.slot_count));
   }
 
   Pending node{std::move(values), sums};
   // Up the tree, as far as both halves are there or the other half is empty.
-  while (end_of(block) < slots_ || block.first_slot != 0) {
-    const AlignedSlots sibling = sibling_of(block);
+  while (block.end() < slots_ || block.first_slot != 0) {
+    const SlotBlock sibling = sibling_of(block);
     if (sibling.first_slot < slots_) {
       const auto found = pending_.find(sibling);
       if (found == pending_.end()) break;
@@ -89,7 +79,7 @@ Status Reduction::add(AlignedSlots block, Buffer values, const Sums& sums, Threa
 
 bool Reduction::complete() const {
   return pending_.size() == 1 && pending_.begin()->first.first_slot == 0 &&
-         end_of(pending_.begin()->first) >= slots_;
+         pending_.begin()->first.end() >= slots_;
 }
 
 Reduction::Buffer Reduction::take(Sums& sums) {

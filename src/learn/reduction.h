@@ -13,26 +13,14 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/slot_block.h"
 #include "base/thread_pool.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
-
-// Slots first_slot … first_slot + slot_count - 1, where slot_count is a power of two that divides first_slot.
-struct AlignedSlots {
-  std::uint32_t first_slot = 0;
-  std::uint32_t slot_count = 1;
-
-  bool valid() const;
-  // By place, then by size.
-  bool operator<(const AlignedSlots& other) const {
-    return std::pair(first_slot, slot_count) < std::pair(other.first_slot, other.slot_count);
-  }
-};
 
 // What travels up the tree: floats (gradient and buffer changes in one flat span), and exact counts beside
 // them.
@@ -55,7 +43,7 @@ class Reduction {
 
   // A block's sum, in a buffer of `floats` floats. Each slot may come once; `invalid` when one comes again,
   // lies past the step, or the block is none. Buffers that are no longer needed are appended to `spare`.
-  Status add(AlignedSlots block, Buffer values, const Sums& sums, ThreadPool* pool,
+  Status add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool,
              std::vector<Buffer>& spare);
 
   bool complete() const;
@@ -72,7 +60,7 @@ class Reduction {
   };
 
   // No two of these overlap, and no two are the halves of one block.
-  std::map<AlignedSlots, Pending> pending_;
+  std::map<SlotBlock, Pending> pending_;
   std::uint32_t slots_;
   std::uint64_t floats_;
 };

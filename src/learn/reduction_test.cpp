@@ -56,10 +56,10 @@ Values values_of(const AlignedBuffer& buffer) {
 }
 
 // A step's slots cut into aligned blocks at random, in random order.
-std::vector<AlignedSlots> random_blocks(std::uint32_t slots, Random& random) {
-  std::vector<AlignedSlots> open = {{0, std::bit_ceil(slots)}}, blocks;
+std::vector<SlotBlock> random_blocks(std::uint32_t slots, Random& random) {
+  std::vector<SlotBlock> open = {{0, std::bit_ceil(slots)}}, blocks;
   while (!open.empty()) {
-    const AlignedSlots block = open.back();
+    const SlotBlock block = open.back();
     open.pop_back();
     if (block.first_slot >= slots) continue;
     if (block.slot_count > 1 && random.below(3) != 0) {
@@ -81,7 +81,7 @@ RC_GTEST_PROP(ReductionTest, the_bits_do_not_depend_on_blocks_order_or_threads, 
   Reduction reduction(slots, kFloats);
   std::vector<Reduction::Buffer> spare;
   const auto blocks = random_blocks(slots, random);
-  for (const AlignedSlots block : blocks) {
+  for (const SlotBlock block : blocks) {
     RC_ASSERT(!reduction.complete());
     const Sums sums{.loss = 1, .samples = std::min(block.slot_count, slots - block.first_slot)};
     RC_ASSERT(
@@ -112,7 +112,7 @@ TEST(ReductionTest, a_slot_that_comes_again_is_refused_whatever_block_it_comes_i
   std::vector<Reduction::Buffer> spare;
   const Values values(kFloats, 1.0f);
   ASSERT_TRUE(reduction.add({2, 2}, buffer_of(values), {}, nullptr, spare).ok());
-  for (const AlignedSlots again : {AlignedSlots{2, 2}, {2, 1}, {3, 1}, {0, 4}, {0, 8}}) {
+  for (const SlotBlock again : {SlotBlock{2, 2}, {2, 1}, {3, 1}, {0, 4}, {0, 8}}) {
     EXPECT_EQ(reduction.add(again, buffer_of(values), {}, nullptr, spare).error().kind, ErrorKind::invalid);
   }
   EXPECT_TRUE(reduction.add({0, 2}, buffer_of(values), {}, nullptr, spare).ok());
@@ -123,8 +123,8 @@ TEST(ReductionTest, a_slot_that_comes_again_is_refused_whatever_block_it_comes_i
 TEST(ReductionTest, what_is_no_block_of_the_step_is_refused) {
   Reduction reduction(5, kFloats);
   std::vector<Reduction::Buffer> spare;
-  for (const AlignedSlots bad :
-       {AlignedSlots{0, 0}, {0, 3}, {1, 2}, {5, 1}, {8, 8}, {0x80000000u, 0x80000000u}}) {
+  for (const SlotBlock bad :
+       {SlotBlock{0, 0}, {0, 3}, {1, 2}, {5, 1}, {8, 8}, {0x80000000u, 0x80000000u}}) {
     EXPECT_FALSE(reduction.add(bad, buffer_of(Values(kFloats)), {}, nullptr, spare).ok())
         << bad.first_slot << " + " << bad.slot_count;
   }

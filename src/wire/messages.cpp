@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "wire/value.h"
@@ -30,7 +29,7 @@ Result<SlotBlock> read_block(ByteReader& reader) {
   block.first_slot = reader.read<std::uint32_t>();
   block.slot_count = reader.read<std::uint32_t>();
   if (reader.exhausted()) return corrupt("a block of slots is cut short");
-  if (!std::has_single_bit(block.slot_count) || block.first_slot % block.slot_count != 0) {
+  if (!block.valid()) {
     return corrupt(fmt::format("slots {} + {} are not an aligned block", block.first_slot, block.slot_count));
   }
   return block;

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/slot_block.h"
 #include "w5xde/result.h"
 #include "wire/tensor_list.h"
 
@@ -34,13 +35,6 @@ struct Tensors {
 struct Value {
   std::uint64_t payload_bytes = 0;
   bool operator==(const Value&) const = default;
-};
-
-// An aligned block of slots: slot_count is a power of two and first_slot a multiple of it.
-struct SlotBlock {
-  std::uint32_t first_slot = 0;
-  std::uint32_t slot_count = 1;
-  bool operator==(const SlotBlock&) const = default;
 };
 
 // Coordinator to node: compute these slots of this step, with this version of the parameters. The tensors are

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// Samples that can be had by number: an input and a target each. Files are mapped, so that opening a large
+// set costs its headers only. Any thread may read.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  struct Field {
+    DType dtype = DType::f32;
+    Shape shape;  // of one sample
+    std::uint64_t sample_bytes() const { return shape.elements() * size_of(dtype); }
+  };
+
+  virtual std::uint64_t samples() const = 0;
+  virtual const Field& inputs() const = 0;
+  virtual const Field& targets() const = 0;
+  // How many classes the targets number, 0 … classes - 1; 0 where targets are no classes.
+  virtual std::uint32_t classes() const = 0;
+
+  // Copies the samples of these numbers, one after the other, into memory of exactly their size.
+  virtual void gather(std::span<const std::uint32_t> numbers, MutableBytes inputs,
+                      MutableBytes targets) const = 0;
+};
+
+enum class Split { train, test };
+
+// Opens what --data names:
+//
+//   synthetic               the seeds' workload: 1,000 samples of 10 features in 10 classes
+//   idx:FOLDER              MNIST and its kin, raw or gz; also idx:IMAGES,LABELS
+//   npy:INPUTS,TARGETS      two .npy files
+//   safetensors:FILE        tensors "inputs" and "targets"
+//   random:FEATURES,CLASSES noise, for benchmarks
+//
+// `test` is null where there is no such split: npy, safetensors, random, and idx with two files.
+Result<std::shared_ptr<const Dataset>> open_dataset(std::string_view spec, Split split, std::uint64_t seed);
+
+}  // namespace w5xde

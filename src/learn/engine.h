@@ -1,0 +1,101 @@
+// What computes: an engine turns (model state, a slot's samples, a slot's seed) into the slot's contribution.
+// It is a plug-in, a shared library that nodes load at run time, so that a coordinator never carries one.
+//
+//   state         every float of a model that training changes: its trainable parameters, then its buffers
+//                 (BatchNorm statistics), each group laid out as its BlockLayout says, back to back
+//   contribution  as many floats: the gradient of the slot's summed loss, then samples × (buffer after -
+//                 buffer before). Divided by the samples of a step, the sum of its contributions is the mean
+//                 gradient and the mean change of the buffers.
+//
+// What training does not change (frozen parameters, constant buffers) is in the model itself.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "learn/reduction.h"
+#include "tensor/parameter_block.h"
+#include "tensor/shape.h"
+#include "tensor/tensor_view.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// Part of a run: the same on every node, since any of it may change the bits of a contribution (but device,
+// which is a node's own choice).
+struct ModelOptions {
+  std::string model;       // "mlp:10,20,10", "lenet", "resnet-small", …, or a TorchScript file's name
+  std::string loss;        // "cross-entropy", "mse", or "own": forward(inputs, targets) gives it
+  Shape sample_shape;      // of one input, without the batch dimension
+  std::uint32_t classes;   // how many, for a model that classifies; 0: targets are not classes
+  unsigned threads = 1;    // for one slot's arithmetic
+  std::string device = "auto";  // auto, cpu, cuda, mps
+};
+
+struct ModelDescription {
+  std::shared_ptr<const BlockLayout> parameters;  // trainable, in the model's order; tied weights once
+  std::shared_ptr<const BlockLayout> buffers;
+
+  std::uint64_t floats() const { return parameters->floats() + buffers->floats(); }
+  // What two sides compare before they exchange state.
+  std::uint64_t fingerprint() const;
+};
+
+struct SlotSamples {
+  TensorView inputs;   // [samples, …]: f32, or u8, which stands for value / 255
+  TensorView targets;  // [samples] of i64, i32 or u8 classes, or [samples, …] of f32
+};
+
+struct Evaluation {
+  double loss_sum = 0;
+  std::uint64_t correct = 0;  // samples whose largest output is their class
+  std::uint64_t samples = 0;
+};
+
+// One model on one device. Used by one thread at a time.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // "torch 1.13.1 cpu": with the machine's processor, what must be equal for equal bits.
+  virtual std::string name() const = 0;
+  virtual const ModelDescription& description() const = 0;
+
+  // The state that a run with this seed begins with.
+  virtual Status initialise(std::uint64_t seed, std::span<float> state) = 0;
+
+  // A slot's contribution, written over `contribution`. A pure function of its arguments: every random draw
+  // comes from `seed`. Neither span may move or change during the call; between calls they may.
+  virtual Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
+                               std::span<float> contribution) = 0;
+
+  // With dropout off and buffers as they are.
+  virtual Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) = 0;
+};
+
+// A plug-in that is loaded. Loading starts no thread, so that a process may fork afterwards.
+class EngineLibrary {
+ public:
+  // `threads` is what the library's own thread pools are told before they come to be; it is the environment
+  // of the whole process, so load one library per process.
+  static Result<EngineLibrary> load(const std::filesystem::path& path, unsigned threads);
+
+  // `model_file` holds the TorchScript model where options.model names one, and is empty otherwise.
+  Result<std::unique_ptr<Engine>> make(const ModelOptions& options,
+                                       const std::filesystem::path& model_file) const;
+
+ private:
+  using Make = Result<std::unique_ptr<Engine>> (*)(const ModelOptions&, const std::filesystem::path&);
+  explicit EngineLibrary(Make make) : make_(make) {}
+  Make make_;
+};
+
+// What a plug-in exports. The number stands for everything above; a plug-in of another number is refused.
+inline constexpr std::uint32_t kEngineInterface = 1;
+inline constexpr const char* kEngineInterfaceSymbol = "w5xde_engine_interface";  // std::uint32_t, a variable
+inline constexpr const char* kEngineMakeSymbol = "w5xde_engine_make";            // an EngineLibrary::Make
+
+}  // namespace w5xde
