@@ -25,15 +25,15 @@ Result<EngineLibrary> EngineLibrary::load(const std::filesystem::path& path, uns
     return invalid(fmt::format("cannot load the engine {}: {}", path.string(), dlerror()));
   }
   const auto* interface = static_cast<const std::uint32_t*>(dlsym(library, kEngineInterfaceSymbol));
-  auto* make = reinterpret_cast<Make>(dlsym(library, kEngineMakeSymbol));
-  if (interface == nullptr || make == nullptr) {
+  auto* entry = reinterpret_cast<Make>(dlsym(library, kEngineMakeSymbol));
+  if (interface == nullptr || entry == nullptr) {
     return incompatible(fmt::format("{} is no engine of WIIIIIDE", path.string()));
   }
   if (*interface != kEngineInterface) {
     return incompatible(fmt::format("the engine {} speaks interface {}, this program {}; build both from one tree",
                                     path.string(), *interface, kEngineInterface));
   }
-  return EngineLibrary(make);
+  return EngineLibrary(entry);
 }
 
 Result<std::unique_ptr<Engine>> EngineLibrary::make(const ModelOptions& options,

@@ -1,0 +1,74 @@
+// Who has which slots of a step.
+//
+// A slot is open, leased, or answered; when every slot of a step is answered, the step may be committed. Slots
+// move in aligned blocks: a lease takes a block, and cuts a larger one when it has to. A block may be leased to
+// two nodes at once (a straggler's block goes to a second one); the first answer counts, and no slot is ever
+// answered twice.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/slot_block.h"
+
+namespace w5xde {
+
+using NodeId = std::uint32_t;
+using LeaseId = std::uint64_t;
+
+class Ledger {
+ public:
+  // A lease that is out.
+  struct Holder {
+    NodeId node = 0;
+    LeaseId lease = 0;
+    Instant since;
+  };
+  struct Entry {
+    SlotBlock block;
+    bool answered = false;
+    std::vector<Holder> holders;  // none: open, or answered
+
+    bool open() const { return !answered && holders.empty(); }
+  };
+
+  explicit Ledger(std::uint32_t slots);
+
+  std::uint32_t slots() const { return slots_; }
+  std::uint32_t open_slots() const { return open_slots_; }
+  std::uint32_t answered_slots() const { return answered_slots_; }
+  bool complete() const { return answered_slots_ == slots_; }
+
+  // Leases the largest open block of at most slots_max slots (at least 1), cut from a larger one if need be.
+  // None when nothing is open.
+  std::optional<SlotBlock> lease(std::uint32_t slots_max, const Holder& holder);
+  // Leases a block that is out a second time.
+  void lease_again(SlotBlock block, const Holder& holder);
+
+  // True: the block is answered now, and other leases of it are void. False: it was answered before, or is no
+  // block that was leased.
+  bool answer(SlotBlock block);
+  // An answer that is of no use: the lease is void, and the block open again unless another node has it too.
+  // Returns how many slots were opened.
+  std::uint32_t reject(SlotBlock block, LeaseId lease);
+  // All leases of a node that is gone are void. Returns how many slots were opened.
+  std::uint32_t release(NodeId node);
+
+  // In the order of their slots.
+  const std::map<std::uint32_t, Entry>& entries() const { return entries_; }
+
+ private:
+  template <class Gone>
+  std::uint32_t void_leases(Entry& entry, const Gone& gone);
+
+  std::uint32_t slots_;
+  std::uint32_t open_slots_;
+  std::uint32_t answered_slots_ = 0;
+  std::map<std::uint32_t, Entry> entries_;  // by first slot; together they are every slot of the step, once
+};
+
+}  // namespace w5xde

@@ -1,0 +1,87 @@
+#include "coordinator/ledger.h"
+
+#include <gtest/gtest.h>
+
+namespace w5xde {
+namespace {
+
+Ledger::Holder holder(NodeId node, LeaseId lease) {
+  return {node, lease, Instant()};
+}
+
+TEST(Ledger, begins_with_every_slot_open) {
+  const Ledger ledger(40);
+  EXPECT_EQ(ledger.open_slots(), 40u);
+  EXPECT_FALSE(ledger.complete());
+}
+
+TEST(Ledger, leases_the_largest_block_that_fits) {
+  Ledger ledger(40);  // 32 + 8
+  EXPECT_EQ(ledger.lease(64, holder(1, 1)), (SlotBlock{0, 32}));
+  EXPECT_EQ(ledger.lease(64, holder(1, 2)), (SlotBlock{32, 8}));
+  EXPECT_EQ(ledger.lease(64, holder(1, 3)), std::nullopt);
+}
+
+TEST(Ledger, cuts_the_smallest_block_that_is_too_large) {
+  Ledger ledger(40);
+  EXPECT_EQ(ledger.lease(4, holder(1, 1)), (SlotBlock{32, 4}));
+  EXPECT_EQ(ledger.lease(4, holder(2, 2)), (SlotBlock{36, 4}));
+  EXPECT_EQ(ledger.lease(4, holder(3, 3)), (SlotBlock{0, 4}));
+  EXPECT_EQ(ledger.open_slots(), 28u);
+}
+
+TEST(Ledger, takes_a_block_s_answer_once) {
+  Ledger ledger(4);
+  const SlotBlock block = *ledger.lease(4, holder(1, 1));
+  EXPECT_TRUE(ledger.answer(block));
+  EXPECT_FALSE(ledger.answer(block));
+  EXPECT_TRUE(ledger.complete());
+}
+
+TEST(Ledger, refuses_answers_to_what_was_not_leased) {
+  Ledger ledger(8);
+  EXPECT_FALSE(ledger.answer({0, 8}));  // open
+  ledger.lease(4, holder(1, 1));
+  EXPECT_FALSE(ledger.answer({0, 8}));  // cut since
+  EXPECT_FALSE(ledger.answer({2, 2}));
+  EXPECT_FALSE(ledger.answer({16, 4}));
+  EXPECT_EQ(ledger.answered_slots(), 0u);
+}
+
+TEST(Ledger, opens_a_lost_node_s_blocks_again) {
+  Ledger ledger(8);
+  const SlotBlock lost = *ledger.lease(4, holder(1, 1));
+  ledger.lease(4, holder(2, 2));
+  EXPECT_EQ(ledger.release(1), 4u);
+  EXPECT_EQ(ledger.release(1), 0u);
+  EXPECT_EQ(ledger.lease(4, holder(2, 3)), lost);
+}
+
+TEST(Ledger, keeps_a_block_that_two_nodes_had_with_the_one_that_is_left) {
+  Ledger ledger(4);
+  const SlotBlock block = *ledger.lease(4, holder(1, 1));
+  ledger.lease_again(block, holder(2, 2));
+  EXPECT_EQ(ledger.release(1), 0u);
+  EXPECT_EQ(ledger.open_slots(), 0u);
+  EXPECT_TRUE(ledger.answer(block));
+}
+
+TEST(Ledger, does_not_open_what_is_answered) {
+  Ledger ledger(4);
+  const SlotBlock block = *ledger.lease(4, holder(1, 1));
+  ledger.lease_again(block, holder(2, 2));
+  ledger.answer(block);
+  EXPECT_EQ(ledger.release(2), 0u);
+  EXPECT_TRUE(ledger.complete());
+}
+
+TEST(Ledger, opens_a_rejected_block) {
+  Ledger ledger(4);
+  const SlotBlock block = *ledger.lease(2, holder(1, 1));
+  EXPECT_EQ(ledger.reject(block, 9), 0u);
+  EXPECT_EQ(ledger.reject(block, 1), 2u);
+  EXPECT_EQ(ledger.open_slots(), 4u);
+}
+
+}  // namespace
+}  // namespace w5xde

@@ -1,0 +1,291 @@
+#include "coordinator/round.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+namespace w5xde {
+
+namespace {
+
+// A measurement counts for this much of the estimate: preempted and cold answers must not move shares.
+constexpr double kSmoothing = 0.1;
+// Speeds closer than this count as equal, or noise would cut steps unevenly.
+constexpr double kEqualSpeeds = 1.6;
+// What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
+constexpr double kLeaseSecondsMax = 2;
+constexpr std::uint32_t kUnmeasuredSlots = 2;
+// async: leases are as long as this, where slots are short: a frame a slot would cost more than the slot.
+constexpr double kAsyncLeaseSeconds = 0.004;
+// How much longer than usual makes a node late; never before the floor, which is many a scheduler's slice.
+constexpr double kLateFactor = 4;
+constexpr double kLateSeconds = 0.1;
+constexpr double kLateSecondsUnmeasured = 5;
+
+}  // namespace
+
+Round::Round(const Options& options)
+    : options_(options), front_step_(options.first_step), next_step_(options.first_step) {}
+
+std::uint32_t Round::Node::held_slots() const {
+  std::uint32_t slots = 0;
+  for (const Held& lease : held) slots += lease.block.slot_count;
+  return slots;
+}
+
+std::uint32_t Round::slots_of(std::uint64_t step) const {
+  if (options_.slots_total == 0) return options_.slots;
+  const std::uint64_t before = step * options_.slots;
+  if (before >= options_.slots_total) return 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.slots, options_.slots_total - before));
+}
+
+bool Round::next_step_past_end() const {
+  return slots_of(next_step_) == 0;
+}
+
+void Round::join(NodeId node) {
+  nodes_[node];
+}
+
+void Round::leave(NodeId node) {
+  if (nodes_.erase(node) == 0) return;
+  for (Step& step : steps_) slots_leased_again_ += step.ledger.release(node);
+  if (evaluation_) evaluation_->ledger.release(node);
+}
+
+Round::Step* Round::step_of(Work work, std::uint64_t number) {
+  if (work == Work::evaluate) return evaluation_ ? &*evaluation_ : nullptr;
+  const auto found = std::ranges::find(steps_, number, &Step::number);
+  return found == steps_.end() ? nullptr : &*found;
+}
+
+void Round::measure(Node& node, const Held& held, double compute_seconds, Instant now) {
+  const Step* step = step_of(held.work, held.step);
+  const Instant since = step == nullptr ? held.since : std::max(held.since, step->begun);
+  const double slots = held.block.slot_count;
+  const auto learn = [&](double& estimate, double measured) {
+    estimate = estimate == 0 ? measured : estimate + kSmoothing * (measured - estimate);
+  };
+  // Evaluating a slot is no measure of training one.
+  if (held.work == Work::train) learn(node.seconds_per_slot, compute_seconds / slots);
+  learn(node.turnaround, seconds_of(now - since) / slots);
+  node.late = false;
+}
+
+Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, double compute_seconds, Instant now) {
+  const auto node = nodes_.find(id);
+  if (node == nodes_.end() || lease == 0 || lease >= next_lease_) return Verdict::unknown;
+  const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
+  if (found == node->second.held.end()) {
+    // Leased once (lease numbers are never reused), and void since: its step was committed without it.
+    ++duplicates_dropped_;
+    node->second.late = false;
+    return Verdict::duplicate;
+  }
+  const Held held = *found;
+  if (held.block != block) return Verdict::unknown;
+  node->second.held.erase(found);
+  measure(node->second, held, compute_seconds, now);
+  Step* step = step_of(held.work, held.step);
+  if (step == nullptr || !step->ledger.answer(block)) {
+    ++duplicates_dropped_;
+    return Verdict::duplicate;
+  }
+  if (options_.mode == Mode::async && held.work == Work::train) {
+    std::erase_if(steps_, [](const Step& open) { return open.ledger.complete(); });
+    front_step_ = steps_.empty() ? next_step_ : steps_.front().number;
+  }
+  return Verdict::accepted;
+}
+
+void Round::answered_nothing(NodeId id) {
+  if (const auto node = nodes_.find(id); node != nodes_.end()) node->second.late = false;
+}
+
+bool Round::reject(NodeId id, LeaseId lease, SlotBlock block) {
+  const auto node = nodes_.find(id);
+  if (node == nodes_.end()) return false;
+  const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
+  if (found == node->second.held.end() || found->block != block) return false;
+  const Held held = *found;
+  node->second.held.erase(found);
+  if (Step* step = step_of(held.work, held.step)) slots_leased_again_ += step->ledger.reject(block, lease);
+  return true;
+}
+
+bool Round::front_complete() const {
+  return !steps_.empty() && steps_.front().number == front_step_ && steps_.front().ledger.complete();
+}
+
+void Round::commit(Instant now) {
+  assert(options_.mode == Mode::sync && front_complete());
+  for (auto& [id, node] : nodes_) {
+    std::erase_if(node.held,
+                  [&](const Held& held) { return held.work == Work::train && held.step == front_step_; });
+  }
+  steps_.pop_front();
+  ++front_step_;
+  if (!steps_.empty()) steps_.front().begun = now;
+}
+
+void Round::begin_evaluation(std::uint32_t slots, Instant now) {
+  evaluation_.emplace(Step{.work = Work::evaluate, .begun = now, .ledger = Ledger(slots)});
+}
+
+void Round::open_steps(Instant now) {
+  const auto open = [&] {
+    steps_.push_back({.number = next_step_, .begun = now, .ledger = Ledger(slots_of(next_step_))});
+    ++next_step_;
+  };
+  if (held_) return;
+  if (options_.mode == Mode::sync) {
+    while (steps_.size() < 2 && !next_step_past_end()) open();
+    return;
+  }
+  std::uint64_t open_slots = 0;
+  for (const Step& step : steps_) open_slots += step.ledger.open_slots();
+  while (open_slots < nodes_.size() * options_.slots && !next_step_past_end()) {
+    open();
+    open_slots += steps_.back().ledger.slots();
+  }
+}
+
+std::vector<Grant> Round::grants(Instant now) {
+  std::vector<Grant> grants;
+  if (nodes_.empty()) return grants;
+  open_steps(now);
+  if (options_.mode == Mode::async) {
+    if (evaluation_) share_out(*evaluation_, now, grants);
+    top_up(now, grants);
+    for (Step& step : steps_) help_stragglers(step, now, grants);
+  } else {
+    if (!steps_.empty()) share_out(steps_.front(), now, grants);
+    if (evaluation_) share_out(*evaluation_, now, grants);
+    // Ahead: only when nothing is left to begin of the step that everybody waits for.
+    if (steps_.size() > 1 && steps_.front().ledger.open_slots() == 0) share_out(steps_.back(), now, grants);
+    if (!steps_.empty()) help_stragglers(steps_.front(), now, grants);
+  }
+  if (evaluation_) help_stragglers(*evaluation_, now, grants);
+  return grants;
+}
+
+Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now) {
+  nodes_.at(id).held.push_back({lease, step.work, step.number, block, now});
+  return {id, lease, step.work, step.number, block};
+}
+
+std::uint32_t Round::capacity_of(const Node& node) const {
+  if (node.late) return 0;
+  if (node.seconds_per_slot == 0) {
+    const std::uint32_t held = node.held_slots();
+    return held < kUnmeasuredSlots ? kUnmeasuredSlots - held : 0;
+  }
+  const double held_seconds = node.held_slots() * node.seconds_per_slot;
+  if (node.held.size() >= 2 && held_seconds >= 2 * kLeaseSecondsMax) return 0;
+  return static_cast<std::uint32_t>(std::clamp(kLeaseSecondsMax / node.seconds_per_slot, 1.0, 1e6));
+}
+
+// How much of a step each node should get, relative to the others.
+std::vector<std::pair<NodeId, double>> Round::weights() const {
+  double slowest = 0, fastest = 0, total = 0;
+  std::size_t measured = 0;
+  for (const auto& [id, node] : nodes_) {
+    if (node.seconds_per_slot == 0) continue;
+    const double speed = 1 / node.seconds_per_slot;
+    slowest = measured == 0 ? speed : std::min(slowest, speed);
+    fastest = std::max(fastest, speed);
+    total += speed;
+    ++measured;
+  }
+  const bool equal = measured == 0 || fastest < kEqualSpeeds * slowest;
+  const double mean = measured == 0 ? 1 : total / static_cast<double>(measured);
+  std::vector<std::pair<NodeId, double>> weights;
+  for (const auto& [id, node] : nodes_) {
+    if (node.late) continue;
+    const double speed = node.seconds_per_slot == 0 ? mean : 1 / node.seconds_per_slot;
+    weights.emplace_back(id, equal ? 1.0 : speed);
+  }
+  return weights;
+}
+
+// Cuts what is open of a step into one share a node, each of few, large blocks.
+void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
+  if (step.ledger.open_slots() == 0) return;
+  auto shares = weights();
+  double total = 0;
+  for (const auto& [id, weight] : shares) total += weight;
+  for (auto& [id, weight] : shares) weight = step.ledger.open_slots() * weight / total;
+  while (step.ledger.open_slots() > 0 && !shares.empty()) {
+    const auto most = std::ranges::max_element(shares, {}, &std::pair<NodeId, double>::second);
+    const std::uint32_t capacity = capacity_of(nodes_.at(most->first));
+    if (capacity == 0) {
+      shares.erase(most);
+      continue;
+    }
+    // The bit more than the share keeps 3.9999 a 4.
+    const auto wanted = static_cast<std::uint32_t>(std::max(1.0, most->second + 1e-6));
+    const LeaseId lease = next_lease_++;
+    const auto block =
+        step.ledger.lease(std::bit_floor(std::min(wanted, capacity)), {most->first, lease, now});
+    most->second -= block->slot_count;
+    grants.push_back(grant(most->first, step, *block, lease, now));
+  }
+}
+
+// async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.
+void Round::top_up(Instant now, std::vector<Grant>& grants) {
+  for (auto& [id, node] : nodes_) {
+    while (!node.late && node.held.size() < 2) {
+      const auto open = std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
+      if (open == steps_.end()) return;
+      const double wanted = node.seconds_per_slot == 0 ? 1 : kAsyncLeaseSeconds / node.seconds_per_slot;
+      const auto slots = static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, options_.slots));
+      const LeaseId lease = next_lease_++;
+      const auto block = open->ledger.lease(std::bit_floor(slots), {id, lease, now});
+      grants.push_back(grant(id, *open, *block, lease, now));
+    }
+  }
+}
+
+bool Round::overdue(const Node& node, const Held& held, const Step& step, Instant now) const {
+  const double age = seconds_of(now - std::max(held.since, step.begun));
+  if (node.turnaround == 0) return age > kLateSecondsUnmeasured;
+  // What it holds before this block comes first.
+  const double due = node.turnaround * std::max(node.held_slots(), held.block.slot_count);
+  return age > std::max(kLateSeconds, kLateFactor * due);
+}
+
+// Blocks of late nodes go to idle ones as well. The first answer counts.
+void Round::help_stragglers(Step& step, Instant now, std::vector<Grant>& grants) {
+  if (step.ledger.open_slots() > 0 || step.ledger.complete()) return;
+  std::vector<SlotBlock> blocks;
+  for (auto& [id, node] : nodes_) {
+    for (const Held& held : node.held) {
+      if (held.work != step.work || held.step != step.number) continue;
+      if (!node.late) node.late = overdue(node, held, step, now);
+      if (node.late) blocks.push_back(held.block);
+    }
+  }
+  for (const SlotBlock block : blocks) {
+    const auto& entry = step.ledger.entries().at(block.first_slot);
+    if (entry.answered || entry.holders.size() > 1) continue;
+    const auto idle =
+        std::ranges::find_if(nodes_, [](const auto& node) { return !node.second.late && node.second.held.empty(); });
+    // Nodes that hold blocks of the step ahead are idle all the same while this one is not done.
+    const auto waiting = idle != nodes_.end() ? idle : std::ranges::find_if(nodes_, [&](const auto& node) {
+      return !node.second.late && std::ranges::none_of(node.second.held, [&](const Held& held) {
+        return held.work == step.work && held.step <= step.number;
+      });
+    });
+    if (waiting == nodes_.end()) return;
+    const LeaseId lease = next_lease_++;
+    step.ledger.lease_again(block, {waiting->first, lease, now});
+    slots_leased_again_ += block.slot_count;
+    grants.push_back(grant(waiting->first, step, block, lease, now));
+  }
+}
+
+}  // namespace w5xde

@@ -1,0 +1,140 @@
+// The heart of the coordinator: which node computes which slots, and when a step is done. A pure state machine:
+// events go in (a node joined, answered, left; time went on), leases come out. No clock, no socket, no lock, no
+// float of a model.
+//
+//   ledger       who has which slots of one step (coordinator/ledger.h)
+//   front        the step being computed; in `sync` nothing of a later step can be answered before it commits
+//   share        how much of what is open a node should get, by its measured speed, so that all finish together
+//   ahead        leases beyond what a node is computing now: it never waits for the network
+//   late         said of a node that takes several times as long as it used to; its blocks go to idle nodes too,
+//                and it gets nothing new until it answers
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "coordinator/ledger.h"
+
+namespace w5xde {
+
+enum class Mode { sync, async };
+enum class Work : std::uint8_t { train = 0, evaluate = 1 };
+
+struct Grant {
+  NodeId node = 0;
+  LeaseId lease = 0;
+  Work work = Work::train;
+  std::uint64_t step = 0;
+  SlotBlock block;
+};
+
+class Round {
+ public:
+  struct Options {
+    Mode mode = Mode::sync;
+    std::uint32_t slots = 8;           // a step has
+    std::uint64_t slots_total = 0;     // the run has, counted from its first step; 0: no end. The last step may be
+                                       // shorter
+    std::uint64_t first_step = 0;      // resume here
+  };
+
+  explicit Round(const Options& options);
+
+  void join(NodeId node);
+  // Its slots are open again.
+  void leave(NodeId node);
+
+  enum class Verdict {
+    accepted,   // add it to the step
+    duplicate,  // somebody else was first, or the step is over: drop it
+    unknown,    // never leased to this node: its sender is broken
+  };
+  // A node answered a lease, `compute_seconds` of which it was computing.
+  Verdict answer(NodeId node, LeaseId lease, SlotBlock block, double compute_seconds, Instant now);
+  // A node found its lease void before it began with it: it lives, and has nothing to show.
+  void answered_nothing(NodeId node);
+  // What a lease brought is of no use (not finite, too stale): its slots are leased again. False: no such lease.
+  bool reject(NodeId node, LeaseId lease, SlotBlock block);
+
+  // sync: every slot of the front step is in.
+  bool front_complete() const;
+  std::uint64_t front_step() const { return front_step_; }
+  std::uint32_t slots_of(std::uint64_t step) const;
+  // sync: the front step is committed; the next one is the front. async commits by itself.
+  void commit(Instant now);
+
+  // Leases these slots for evaluation, ahead of steps that are not begun.
+  void begin_evaluation(std::uint32_t slots, Instant now);
+  bool evaluation_complete() const { return evaluation_ && evaluation_->ledger.complete(); }
+  void end_evaluation() { evaluation_.reset(); }
+
+  // No step past those that are open is begun while held; drained() when none is open any more. A checkpoint
+  // of an async run is taken then, so that its cursor is one number.
+  void hold(bool held) { held_ = held; }
+  bool drained() const { return steps_.empty(); }
+  // All slots of the run are in.
+  bool finished() const { return steps_.empty() && next_step_past_end(); }
+
+  // New leases, to be sent in this order. Call after events, and now and then for the sake of stragglers.
+  std::vector<Grant> grants(Instant now);
+
+  std::uint64_t slots_leased_again() const { return slots_leased_again_; }
+  std::uint64_t duplicates_dropped() const { return duplicates_dropped_; }
+  std::size_t nodes() const { return nodes_.size(); }
+  bool late(NodeId node) const { return nodes_.at(node).late; }
+  // 0 while not measured.
+  double seconds_per_slot(NodeId node) const { return nodes_.at(node).seconds_per_slot; }
+
+ private:
+  struct Held {
+    LeaseId lease = 0;
+    Work work = Work::train;
+    std::uint64_t step = 0;
+    SlotBlock block;
+    Instant since;
+  };
+  struct Node {
+    double seconds_per_slot = 0;  // of computing; 0: not measured yet
+    double turnaround = 0;        // from lease (or the step's begin) to answer, a slot
+    bool late = false;
+    std::vector<Held> held;
+
+    std::uint32_t held_slots() const;
+  };
+  struct Step {
+    Work work = Work::train;
+    std::uint64_t number = 0;
+    Instant begun;
+    Ledger ledger;
+  };
+
+  bool next_step_past_end() const;
+  void open_steps(Instant now);
+  Step* step_of(Work work, std::uint64_t number);
+  void measure(Node& node, const Held& held, double compute_seconds, Instant now);
+
+  void share_out(Step& step, Instant now, std::vector<Grant>& grants);
+  void top_up(Instant now, std::vector<Grant>& grants);
+  void help_stragglers(Step& step, Instant now, std::vector<Grant>& grants);
+  std::uint32_t capacity_of(const Node& node) const;
+  std::vector<std::pair<NodeId, double>> weights() const;
+  bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
+  Grant grant(NodeId node, const Step& step, SlotBlock block, LeaseId lease, Instant now);
+
+  Options options_;
+  std::map<NodeId, Node> nodes_;
+  std::deque<Step> steps_;  // open ones, by number; sync: the front and the one ahead
+  std::optional<Step> evaluation_;
+  std::uint64_t front_step_;  // sync: being computed; async: the oldest open one
+  std::uint64_t next_step_;   // to be opened
+  LeaseId next_lease_ = 1;
+  bool held_ = false;
+  std::uint64_t slots_leased_again_ = 0;
+  std::uint64_t duplicates_dropped_ = 0;
+};
+
+}  // namespace w5xde

@@ -1,0 +1,266 @@
+#include "coordinator/round.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/random.h"
+
+namespace w5xde {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kSlotSeconds = 0.001;
+
+// A round with a clock of its own, and nodes that answer when told to.
+class Pool {
+ public:
+  explicit Pool(const Round::Options& options) : round(options) {}
+
+  void join(NodeId node) {
+    round.join(node);
+    lease();
+  }
+
+  void leave(NodeId node) {
+    round.leave(node);
+    std::erase_if(out, [&](const Grant& grant) { return grant.node == node; });
+    lease();
+  }
+
+  void lease() {
+    for (const Grant& grant : round.grants(now)) {
+      out.push_back(grant);
+      leased.push_back(grant);
+    }
+  }
+
+  // The node answers its first lease that it can compute now. False: it has none.
+  bool answer(NodeId node, double slot_seconds = kSlotSeconds) {
+    const auto found = std::ranges::find_if(out, [&](const Grant& grant) {
+      return grant.node == node && (asynchronous || grant.work == Work::evaluate || grant.step <= round.front_step());
+    });
+    if (found == out.end()) return false;
+    const Grant grant = *found;
+    out.erase(found);
+    const auto verdict = round.answer(node, grant.lease, grant.block, slot_seconds * grant.block.slot_count, now);
+    EXPECT_NE(verdict, Round::Verdict::unknown);
+    if (verdict == Round::Verdict::accepted && grant.work == Work::train) count(grant);
+    if (!asynchronous && round.front_complete()) {
+      round.commit(now);
+      ++commits;
+    }
+    lease();
+    return true;
+  }
+
+  void count(const Grant& grant) {
+    for (std::uint32_t slot = grant.block.first_slot; slot < grant.block.end(); ++slot) {
+      EXPECT_TRUE(committed.insert({grant.step, slot}).second) << "slot " << slot << " of step " << grant.step;
+    }
+  }
+
+  std::uint32_t slots_of(NodeId node, std::uint64_t step) const {
+    std::uint32_t slots = 0;
+    for (const Grant& grant : leased) {
+      if (grant.node == node && grant.step == step) slots += grant.block.slot_count;
+    }
+    return slots;
+  }
+
+  Round round;
+  Instant now{};
+  bool asynchronous = false;
+  std::vector<Grant> out;     // not answered
+  std::vector<Grant> leased;  // ever
+  std::set<std::pair<std::uint64_t, std::uint32_t>> committed;
+  std::uint64_t commits = 0;
+};
+
+void run_steps(Pool& pool, std::span<const NodeId> nodes, std::uint64_t steps) {
+  const std::uint64_t end = pool.commits + steps;
+  while (pool.commits < end) {
+    pool.now += milliseconds(1);
+    for (const NodeId node : nodes) pool.answer(node);
+    pool.lease();
+    ASSERT_LT(pool.now, Instant() + std::chrono::hours(1)) << "the pool is stuck";
+  }
+}
+
+TEST(Round, gives_equal_nodes_equal_shares_in_one_block_each) {
+  Pool pool({.slots = 40});
+  std::vector<NodeId> nodes;
+  for (NodeId node = 0; node < 10; ++node) {
+    pool.join(node);
+    nodes.push_back(node);
+  }
+  run_steps(pool, nodes, 8);
+  for (const NodeId node : nodes) EXPECT_EQ(pool.slots_of(node, 8), 4u);
+  EXPECT_EQ(std::ranges::count(pool.leased, 8u, &Grant::step), 10);
+}
+
+TEST(Round, gives_a_faster_node_more) {
+  Pool pool({.slots = 40});
+  pool.join(1);
+  pool.join(2);
+  for (int i = 0; i < 400; ++i) {
+    pool.now += milliseconds(1);
+    pool.answer(1, 0.001);
+    if (i % 4 == 0) pool.answer(2, 0.004);
+  }
+  const std::uint64_t step = pool.round.front_step();
+  EXPECT_NEAR(pool.slots_of(1, step), 32, 1);
+  EXPECT_NEAR(pool.slots_of(2, step), 8, 1);
+}
+
+TEST(Round, leases_the_next_step_ahead_but_no_further) {
+  Pool pool({.slots = 4});
+  pool.join(1);
+  pool.answer(1);
+  std::set<std::uint64_t> steps;
+  for (const Grant& grant : pool.out) steps.insert(grant.step);
+  EXPECT_EQ(steps, (std::set<std::uint64_t>{0, 1}));
+}
+
+TEST(Round, leases_a_lost_node_s_slots_again) {
+  Pool pool({.slots = 4});
+  pool.join(1);
+  pool.join(2);
+  pool.leave(1);
+  EXPECT_EQ(pool.round.slots_leased_again(), 2u);
+  const std::vector<NodeId> nodes = {2};
+  run_steps(pool, nodes, 3);
+  EXPECT_EQ(pool.committed.size(), 12u);
+}
+
+TEST(Round, leases_a_frozen_node_s_slots_to_idle_ones_and_drops_its_answer) {
+  Pool pool({.slots = 8});
+  const std::vector<NodeId> all = {1, 2}, awake = {2};
+  for (const NodeId node : all) pool.join(node);
+  run_steps(pool, all, 5);
+  run_steps(pool, awake, 3);
+  EXPECT_TRUE(pool.round.late(1));
+  EXPECT_GT(pool.round.slots_leased_again(), 0u);
+  // It wakes up and answers what it had.
+  while (pool.answer(1)) pool.now += milliseconds(1);
+  EXPECT_GT(pool.round.duplicates_dropped(), 0u);
+  EXPECT_FALSE(pool.round.late(1));
+  run_steps(pool, all, 5);
+  EXPECT_EQ(pool.committed.size(), pool.commits * 8);
+}
+
+TEST(Round, gives_a_late_comer_work_in_a_long_step) {
+  Pool pool({.slots = 64});
+  pool.join(1);
+  for (int i = 0; i < 4; ++i) {
+    pool.now += std::chrono::seconds(1);
+    pool.answer(1, 1.0);
+  }
+  pool.join(2);
+  EXPECT_TRUE(std::ranges::any_of(pool.out, [](const Grant& grant) { return grant.node == 2 && grant.step == 0; }));
+}
+
+TEST(Round, ends_with_a_shorter_step_when_the_run_has_so_many_slots) {
+  Pool pool({.slots = 8, .slots_total = 20});
+  pool.join(1);
+  while (pool.answer(1)) pool.now += milliseconds(1);
+  EXPECT_TRUE(pool.round.finished());
+  EXPECT_EQ(pool.commits, 3u);
+  EXPECT_EQ(pool.committed.size(), 20u);
+}
+
+TEST(Round, evaluates_with_every_node) {
+  Pool pool({.slots = 2, .slots_total = 2});
+  const std::vector<NodeId> nodes = {1, 2};
+  for (const NodeId node : nodes) pool.join(node);
+  run_steps(pool, nodes, 1);
+  pool.round.begin_evaluation(10, pool.now);
+  pool.lease();
+  EXPECT_FALSE(pool.round.evaluation_complete());
+  while (pool.answer(1) | pool.answer(2)) pool.now += milliseconds(1);
+  EXPECT_TRUE(pool.round.evaluation_complete());
+  EXPECT_EQ(pool.committed.size(), 2u);
+}
+
+TEST(Round, knows_an_answer_that_nobody_asked_for) {
+  Round round({.slots = 4});
+  round.join(1);
+  const Grant grant = round.grants({}).front();
+  EXPECT_EQ(round.answer(1, grant.lease + 99, grant.block, 0, {}), Round::Verdict::unknown);
+  EXPECT_EQ(round.answer(1, grant.lease, {0, 4}, 0, {}), Round::Verdict::unknown);
+  EXPECT_EQ(round.answer(7, grant.lease, grant.block, 0, {}), Round::Verdict::unknown);
+  EXPECT_EQ(round.answer(1, grant.lease, grant.block, 0, {}), Round::Verdict::accepted);
+}
+
+TEST(Round, leases_rejected_slots_again) {
+  Pool pool({.slots = 2});
+  pool.join(1);
+  const Grant grant = pool.out.front();
+  EXPECT_TRUE(pool.round.reject(1, grant.lease, grant.block));
+  EXPECT_FALSE(pool.round.reject(1, grant.lease, grant.block));
+  std::erase_if(pool.out, [&](const Grant& other) { return other.lease == grant.lease; });
+  pool.lease();
+  const std::vector<NodeId> nodes = {1};
+  run_steps(pool, nodes, 2);
+  EXPECT_EQ(pool.committed.size(), 4u);
+}
+
+TEST(Round, drains_an_async_pool_while_it_is_held) {
+  Pool pool({.mode = Mode::async, .slots = 4});
+  pool.asynchronous = true;
+  pool.join(1);
+  for (int i = 0; i < 10; ++i) pool.answer(1);
+  pool.round.hold(true);
+  while (pool.answer(1)) pool.now += milliseconds(1);
+  EXPECT_TRUE(pool.round.drained());
+  // Every step that was begun is whole: the cursor is one number.
+  EXPECT_EQ(pool.committed.size(), pool.round.front_step() * 4);
+  pool.round.hold(false);
+  pool.lease();
+  EXPECT_TRUE(pool.answer(1));
+}
+
+// Whatever joins, leaves, freezes and answers late: every slot of the run is committed exactly once.
+void survives(Mode mode) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  Random random(seed);
+  const auto slots = static_cast<std::uint32_t>(1 + random.below(20));
+  const std::uint64_t total = 1 + random.below(200);
+  Pool pool({.mode = mode, .slots = slots, .slots_total = total});
+  pool.asynchronous = mode == Mode::async;
+  NodeId next = 1;
+  std::vector<NodeId> nodes;
+  for (int event = 0; event < 20000 && !pool.round.finished(); ++event) {
+    pool.now += milliseconds(random.below(40));
+    const std::uint64_t draw = random.below(20);
+    if (nodes.empty() || (draw == 0 && nodes.size() < 9)) {
+      nodes.push_back(next);
+      pool.join(next++);
+    } else if (draw == 1) {
+      const std::size_t gone = random.below(nodes.size());
+      pool.leave(nodes[gone]);
+      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(gone));
+    } else {
+      // The first of them is often frozen.
+      const std::size_t who = std::max<std::size_t>(random.below(nodes.size()), random.below(2));
+      if (who < nodes.size()) pool.answer(nodes[who], 0.001 * static_cast<double>(1 + nodes[who] % 5));
+      pool.lease();
+    }
+  }
+  RC_ASSERT(pool.round.finished());
+  RC_ASSERT(pool.committed.size() == total);
+}
+
+RC_GTEST_PROP(Round, commits_every_slot_once_whatever_happens_in_sync, ()) {
+  survives(Mode::sync);
+}
+
+RC_GTEST_PROP(Round, commits_every_slot_once_whatever_happens_in_async, ()) {
+  survives(Mode::async);
+}
+
+}  // namespace
+}  // namespace w5xde
