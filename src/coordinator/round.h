@@ -18,11 +18,11 @@
 
 #include "base/clock.h"
 #include "coordinator/ledger.h"
+#include "wire/messages.h"
 
 namespace w5xde {
 
 enum class Mode { sync, async };
-enum class Work : std::uint8_t { train = 0, evaluate = 1 };
 
 struct Grant {
   NodeId node = 0;

@@ -51,6 +51,14 @@ std::string_view name_of(FrameType type) {
       return "contribution";
     case FrameType::parameters:
       return "parameters";
+    case FrameType::offer:
+      return "offer";
+    case FrameType::ready:
+      return "ready";
+    case FrameType::model:
+      return "model";
+    case FrameType::status:
+      return "status";
   }
   return {};
 }

@@ -33,6 +33,10 @@ enum class FrameType : std::uint8_t {
   lease = 7,         // coordinator to node: compute these slots
   contribution = 8,  // node to coordinator: what they came to
   parameters = 9,    // coordinator to node: a range of a parameter version
+  offer = 10,        // coordinator to node: what the run is
+  ready = 11,        // node to coordinator: the model stands
+  model = 12,        // a part of the model's file, or a request for it
+  status = 13,       // observer to coordinator: how is the run? and the answer
 };
 
 std::string_view name_of(FrameType type);

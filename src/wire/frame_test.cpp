@@ -20,7 +20,9 @@ std::string hex_of(Bytes bytes) {
 
 const std::vector<FrameType> kTypes = {FrameType::hello, FrameType::goodbye,      FrameType::ping,
                                        FrameType::pong,  FrameType::tensors,      FrameType::value,
-                                       FrameType::lease, FrameType::contribution, FrameType::parameters};
+                                       FrameType::lease, FrameType::contribution, FrameType::parameters,
+                                       FrameType::offer, FrameType::ready,        FrameType::model,
+                                       FrameType::status};
 
 // Changes one byte of a header and makes the checksum right again: what a sound peer of another version would
 // send.
@@ -123,7 +125,7 @@ TEST(FrameHeader, of_another_version_is_refused_with_both_versions) {
 TEST(FrameHeader, of_a_type_that_is_not_known_is_refused) {
   const FrameHeaderBytes bytes = encode_frame_header(typical());
   expect_refusal(with_byte(bytes, 5, 0), "corrupt: frame type 0 is not known");
-  expect_refusal(with_byte(bytes, 5, 10), "corrupt: frame type 10 is not known");
+  expect_refusal(with_byte(bytes, 5, 14), "corrupt: frame type 14 is not known");
   expect_refusal(with_byte(bytes, 5, 255), "corrupt: frame type 255 is not known");
 }
 

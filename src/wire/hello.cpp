@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "wire/map_reader.h"
 #include "wire/value.h"
 
 namespace w5xde {
@@ -12,60 +13,6 @@ namespace w5xde {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::size_t kNamesMax = 64;
-
-// Reads one key of a map into `to`. A missing key leaves the default; one of another type is an error.
-class MapReader {
- public:
-  MapReader(const json& map, const Limits& limits) : map_(map), limits_(limits) {}
-
-  Status number(const char* key, std::uint64_t max, std::uint64_t& to) const {
-    const auto found = map_.find(key);
-    if (found == map_.end()) return {};
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > max) return wrong(key);
-    to = found->get<std::uint64_t>();
-    return {};
-  }
-
-  Status flag(const char* key, bool& to) const {
-    const auto found = map_.find(key);
-    if (found == map_.end()) return {};
-    if (!found->is_boolean()) return wrong(key);
-    to = found->get<bool>();
-    return {};
-  }
-
-  Status text(const char* key, std::string& to) const {
-    const auto found = map_.find(key);
-    if (found == map_.end()) return {};
-    return text_of(key, *found, to);
-  }
-
-  Status texts(const char* key, std::vector<std::string>& to) const {
-    const auto found = map_.find(key);
-    if (found == map_.end()) return {};
-    if (!found->is_array() || found->size() > kNamesMax) return wrong(key);
-    for (const json& entry : *found) W5XDE_CHECK(text_of(key, entry, to.emplace_back()));
-    return {};
-  }
-
- private:
-  static Error wrong(const char* key) {
-    return corrupt(fmt::format("'{}' in a hello is not what it should be", key));
-  }
-
-  Status text_of(const char* key, const json& entry, std::string& to) const {
-    if (!entry.is_string()) return wrong(key);
-    const auto& text = entry.get_ref<const std::string&>();
-    if (text.size() > limits_.name_bytes_max) return wrong(key);
-    to = text;
-    return {};
-  }
-
-  const json& map_;
-  const Limits& limits_;
-};
 
 std::vector<std::string> common(const std::vector<std::string>& mine,
                                 const std::vector<std::string>& theirs) {
@@ -84,6 +31,7 @@ void encode(const Hello& message, Head& head) {
                 {"software", message.software},
                 {"name", message.name},
                 {"engine", message.engine},
+                {"role", message.role},
                 {"codecs", message.codecs},
                 {"gradient_codecs", message.gradient_codecs},
                 {"tls", message.tls},
@@ -94,7 +42,7 @@ void encode(const Hello& message, Head& head) {
 Result<Hello> decode_hello(Bytes head, const Limits& limits) {
   W5XDE_TRY(const json map, decode_value(head, limits));
   if (!map.is_object()) return corrupt("a hello is not a map");
-  const MapReader reader(map, limits);
+  const MapReader reader("a hello", map, limits);
   Hello message;
   std::uint64_t protocol_min = 0, protocol_max = 0;
   W5XDE_CHECK(reader.number("protocol_min", UINT32_MAX, protocol_min));
@@ -106,6 +54,7 @@ Result<Hello> decode_hello(Bytes head, const Limits& limits) {
   W5XDE_CHECK(reader.text("software", message.software));
   W5XDE_CHECK(reader.text("name", message.name));
   W5XDE_CHECK(reader.text("engine", message.engine));
+  W5XDE_CHECK(reader.text("role", message.role));
   W5XDE_CHECK(reader.texts("codecs", message.codecs));
   W5XDE_CHECK(reader.texts("gradient_codecs", message.gradient_codecs));
   W5XDE_CHECK(reader.flag("tls", message.tls));

@@ -113,6 +113,7 @@ TEST(HelloTest, is_a_map_with_these_keys) {
                                      {"software", "w5xde 0.1.0"},
                                      {"name", "desk"},
                                      {"engine", "torch 1.13.1 cpu"},
+                                     {"role", "node"},
                                      {"codecs", {"zstd", "lz4"}},
                                      {"gradient_codecs", {"fp16"}},
                                      {"tls", true},
@@ -125,7 +126,7 @@ TEST(HelloTest, has_these_bytes) {
   hello.name = "n";
   hello.model_fingerprint = 0x0102030405060708;
   EXPECT_EQ(readable(encoded(hello)),
-            "<89>"  // a map of nine
+            "<8a>"  // a map of ten
             "<a6>codecs<91><a3>lz4"
             "<a6>engine<a0>"
             "<af>gradient_codecs<90>"
@@ -133,6 +134,7 @@ TEST(HelloTest, has_these_bytes) {
             "<a4>name<a1>n"
             "<ac>protocol_max<01>"
             "<ac>protocol_min<01>"
+            "<a4>role<a4>node"
             "<a8>software<a1>w"
             "<a3>tls<c2>");
 }

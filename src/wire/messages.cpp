@@ -83,8 +83,39 @@ void encode(const Lease& message, Head& head) {
   writer.write(message.version);
   writer.write(message.seed);
   write_block(writer, message.block);
+  writer.write(static_cast<std::uint8_t>(message.work));
+  for (const std::uint32_t samples : message.slot_samples) writer.write_varint(samples);
   encode_tensor_list(message.tensors, writer);
 }
+
+namespace {
+
+// Each slot's count, and that the tensors have just that many samples.
+Status read_slot_samples(ByteReader& reader, Lease& lease) {
+  // A count takes a byte at least: proven before anything is sized by it.
+  if (lease.block.slot_count > reader.rest().size()) return corrupt("the slots of a lease are cut short");
+  lease.slot_samples.reserve(lease.block.slot_count);
+  for (std::uint32_t slot = 0; slot < lease.block.slot_count; ++slot) {
+    const std::uint64_t samples = reader.read_varint();
+    if (samples > UINT32_MAX) return corrupt(fmt::format("{} samples in one slot", samples));
+    lease.slot_samples.push_back(static_cast<std::uint32_t>(samples));
+  }
+  return {};
+}
+
+Status check_samples(const Lease& lease) {
+  std::uint64_t samples = 0;
+  for (const std::uint32_t count : lease.slot_samples) samples += count;
+  const auto has_them = [&](const TensorDescriptor& tensor) {
+    return tensor.shape.rank() > 0 && static_cast<std::uint64_t>(tensor.shape[0]) == samples;
+  };
+  if (lease.tensors.size() != 2 || !has_them(lease.tensors[0]) || !has_them(lease.tensors[1])) {
+    return corrupt(fmt::format("a lease of {} samples has other tensors than their inputs and targets", samples));
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   ByteReader reader(head);
@@ -94,8 +125,13 @@ Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   message.version = reader.read<std::uint64_t>();
   message.seed = reader.read<std::uint64_t>();
   W5XDE_TRY(message.block, read_block(reader));
+  const auto work = reader.read<std::uint8_t>();
+  if (work > static_cast<std::uint8_t>(Work::evaluate)) return corrupt(fmt::format("a lease of work {}", work));
+  message.work = static_cast<Work>(work);
+  W5XDE_CHECK(read_slot_samples(reader, message));
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "lease"));
+  W5XDE_CHECK(check_samples(message));
   return message;
 }
 
@@ -107,6 +143,10 @@ void encode(const Contribution& message, Head& head) {
   write_block(writer, message.block);
   writer.write(message.samples);
   writer.write(message.loss_sum);
+  writer.write(message.correct);
+  writer.write(message.compute_ns);
+  writer.write(message.wait_ns);
+  writer.write(message.codec_ns);
   encode_tensor_list(message.tensors, writer);
 }
 
@@ -119,6 +159,10 @@ Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
   W5XDE_TRY(message.block, read_block(reader));
   message.samples = reader.read<std::uint64_t>();
   message.loss_sum = reader.read<double>();
+  message.correct = reader.read<std::uint64_t>();
+  message.compute_ns = reader.read<std::uint64_t>();
+  message.wait_ns = reader.read<std::uint64_t>();
+  message.codec_ns = reader.read<std::uint64_t>();
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "contribution"));
   return message;
@@ -140,8 +184,9 @@ Result<Parameters> decode_parameters(Bytes head, const Limits& limits) {
   message.floats_total = reader.read<std::uint64_t>();
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "parameters"));
-  if (message.tensors.size() != 1 || message.tensors[0].shape.rank() != 1) {
-    return corrupt("parameters are not one flat tensor");
+  if (message.tensors.size() != 1 || message.tensors[0].shape.rank() != 1 ||
+      message.tensors[0].dtype != DType::f32) {
+    return corrupt("parameters are not one flat tensor of f32");
   }
   if (message.first_float > message.floats_total ||
       message.tensors[0].shape.elements() > message.floats_total - message.first_float) {

@@ -37,20 +37,27 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
+// What a lease asks for. The numbers are part of the wire format.
+enum class Work : std::uint8_t { train = 0, evaluate = 1 };
+
 // Coordinator to node: compute these slots of this step, with this version of the parameters. The tensors are
-// the slots' samples: inputs, then targets.
+// the slots' samples, one slot's after the other's: inputs, then targets. A node answers every lease with one
+// contribution.
 struct Lease {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
   std::uint64_t version = 0;
   std::uint64_t seed = 0;  // the step's; a slot's own comes from it and the slot's number
   SlotBlock block;
+  Work work = Work::train;
+  std::vector<std::uint32_t> slot_samples;  // how many samples each slot has; together the tensors' first dimension
   TensorList tensors;
   bool operator==(const Lease&) const = default;
 };
 
-// Node to coordinator: what a lease's slots came to, added up along the tree. The tensors are the gradient,
-// then buffers.
+// Node to coordinator: what a lease's slots came to, added up along the tree. One flat tensor when it trained:
+// the gradient, then buffers. None when it evaluated, or when the lease was void before it was begun: a newer
+// version of the parameters had come. The times are since the node's last contribution.
 struct Contribution {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
@@ -58,6 +65,10 @@ struct Contribution {
   SlotBlock block;
   std::uint64_t samples = 0;
   double loss_sum = 0;
+  std::uint64_t correct = 0;  // of an evaluation's samples
+  std::uint64_t compute_ns = 0;
+  std::uint64_t wait_ns = 0;  // for a lease, or for its parameters
+  std::uint64_t codec_ns = 0;
   TensorList tensors;
   bool operator==(const Contribution&) const = default;
 };

@@ -102,12 +102,22 @@ Value any() {
 template <>
 Lease any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
-  return {*number, *number, *number, *number, *any_block(), *any_tensors()};
+  Lease lease{*number, *number, *number, *number, *any_block()};
+  lease.block.slot_count = std::min(lease.block.slot_count, 16u);
+  lease.work = *rc::gen::element(Work::train, Work::evaluate);
+  std::int64_t samples = 0;
+  for (std::uint32_t slot = 0; slot < lease.block.slot_count; ++slot) {
+    lease.slot_samples.push_back(*rc::gen::inRange(0u, 300u));
+    samples += lease.slot_samples.back();
+  }
+  lease.tensors = {{DType::u8, Shape{samples, 3}, false, ""}, {DType::i64, Shape{samples}, false, ""}};
+  return lease;
 }
 template <>
 Contribution any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
-  return {*number, *number, *number, *any_block(), *number, *rc::gen::arbitrary<double>(), *any_tensors()};
+  return {*number, *number, *number, *any_block(), *number,       *rc::gen::arbitrary<double>(),
+          *number, *number, *number, *number,      *any_tensors()};
 }
 template <>
 Parameters any() {
@@ -185,15 +195,51 @@ TEST(MessagesTest, a_value_head_has_these_bytes) {
 }
 
 TEST(MessagesTest, a_lease_has_these_bytes) {
-  const Lease lease{.lease_id = 1, .step = 2, .version = 3, .seed = 4, .block = {8, 4}, .tensors = kTensors};
+  const Lease lease{.lease_id = 1,
+                    .step = 2,
+                    .version = 3,
+                    .seed = 4,
+                    .block = {8, 2},
+                    .work = Work::evaluate,
+                    .slot_samples = {429, 1},
+                    .tensors = {{DType::f32, Shape{430}, false, "w"}, {DType::u8, Shape{430}, false, ""}}};
   EXPECT_EQ(hex_of(encoded(lease)),
             "0100000000000000"  // lease
             "0200000000000000"  // step
             "0300000000000000"  // version
             "0400000000000000"  // seed
             "08000000"          // first slot
-            "04000000" +        // slot count
-                kTensorsHex);
+            "02000000"          // slot count
+            "01"                // work
+            "ad03"              // samples of the first slot
+            "01"                // samples of the second slot
+            "02"                // tensors
+            "0141ae030177"      // as tensor_list_test.cpp spells it out
+            "0901ae03");
+}
+
+TEST(MessagesTest, a_lease_has_the_samples_that_its_slots_say) {
+  Lease lease{.block = {0, 2}, .slot_samples = {32, 8}};
+  const TensorDescriptor inputs{DType::f32, Shape{40, 10}, false, ""}, targets{DType::u8, Shape{40}, false, ""};
+  lease.tensors = {inputs, targets};
+  EXPECT_EQ(refusal_of(lease), "accepted");
+  for (const TensorList& wrong : {TensorList{}, {inputs}, {inputs, targets, targets}, {inputs, {DType::u8, Shape{}}},
+                                  {inputs, {DType::u8, Shape{39}}}, {{DType::f32, Shape{32, 10}}, targets}}) {
+    lease.tensors = wrong;
+    EXPECT_EQ(refusal_of(lease),
+              "corrupt: a lease of 40 samples has other tensors than their inputs and targets");
+  }
+}
+
+TEST(MessagesTest, a_lease_of_unknown_work_is_refused) {
+  Lease lease{.slot_samples = {0}, .tensors = {{DType::f32, Shape{0}}, {DType::f32, Shape{0}}}};
+  lease.work = static_cast<Work>(2);
+  EXPECT_EQ(refusal_of(lease), "corrupt: a lease of work 2");
+}
+
+TEST(MessagesTest, a_lease_of_more_slots_than_its_head_could_hold_takes_no_memory) {
+  Lease lease{.block = {0, 0x80000000u}};
+  EXPECT_EQ(refusal_of(lease), "corrupt: the slots of a lease are cut short");
 }
 
 TEST(MessagesTest, a_contribution_has_these_bytes) {
@@ -203,6 +249,10 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
                                   .block = {8, 4},
                                   .samples = 5,
                                   .loss_sum = -2.0,
+                                  .correct = 6,
+                                  .compute_ns = 7,
+                                  .wait_ns = 8,
+                                  .codec_ns = 9,
                                   .tensors = kTensors};
   EXPECT_EQ(hex_of(encoded(contribution)),
             "0100000000000000"    // lease
@@ -211,7 +261,11 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
             "08000000"            // first slot
             "04000000"            // slot count
             "0500000000000000"    // samples
-            "00000000000000c0" +  // loss sum
+            "00000000000000c0"    // loss sum
+            "0600000000000000"    // correct
+            "0700000000000000"    // nanoseconds computing
+            "0800000000000000"    // waiting
+            "0900000000000000" +  // in codecs
                 kTensorsHex);
 }
 
@@ -256,15 +310,14 @@ TEST(MessagesTest, a_value_longer_than_a_payload_may_be_is_refused) {
 }
 
 TEST(MessagesTest, slots_that_are_not_an_aligned_block_are_refused) {
-  const std::vector<SlotBlock> aligned = {{0, 1},  {7, 1},          {0, 8},
-                                          {24, 8}, {UINT32_MAX, 1}, {1u << 31, 1u << 31}};
+  const std::vector<SlotBlock> aligned = {{0, 1}, {7, 1}, {0, 8}, {24, 8}, {0, 1u << 31}};
   for (const SlotBlock& block : aligned) {
-    EXPECT_EQ(refusal_of(Lease{.block = block, .tensors = {}}), "accepted")
-        << block.first_slot << " + " << block.slot_count;
     EXPECT_EQ(refusal_of(Contribution{.block = block, .tensors = {}}), "accepted")
         << block.first_slot << " + " << block.slot_count;
   }
-  const std::vector<SlotBlock> unaligned = {{0, 0}, {0, 3}, {3, 3}, {1, 2}, {4, 8}, {0, UINT32_MAX}};
+  const std::vector<SlotBlock> unaligned = {{0, 0}, {0, 3}, {3, 3}, {1, 2}, {4, 8}, {0, UINT32_MAX},
+                                            // One past the last would be 2^32, which is no number of a slot.
+                                            {UINT32_MAX, 1}, {1u << 31, 1u << 31}};
   for (const SlotBlock& block : unaligned) {
     const std::string refusal =
         fmt::format("corrupt: slots {} + {} are not an aligned block", block.first_slot, block.slot_count);
@@ -289,7 +342,7 @@ TEST(MessagesTest, parameters_that_reach_past_their_block_are_refused) {
 }
 
 TEST(MessagesTest, parameters_that_are_not_one_flat_tensor_are_refused) {
-  const std::string refusal = "corrupt: parameters are not one flat tensor";
+  const std::string refusal = "corrupt: parameters are not one flat tensor of f32";
   const TensorDescriptor flat{DType::f32, Shape{1}, false, ""}, scalar{DType::f32, Shape{}, false, ""},
       square{DType::f32, Shape{1, 1}, false, ""};
   EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {flat}}), "accepted");
@@ -297,6 +350,7 @@ TEST(MessagesTest, parameters_that_are_not_one_flat_tensor_are_refused) {
   EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {flat, flat}}), refusal);
   EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {scalar}}), refusal);
   EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {square}}), refusal);
+  EXPECT_EQ(refusal_of(Parameters{.floats_total = 9, .tensors = {{DType::f16, Shape{1}}}}), refusal);
 }
 
 Result<Goodbye> goodbye_of(const json& map) {

@@ -1,0 +1,59 @@
+// What a coordinator and a node say between hello and the first lease:
+//
+//   coordinator → node   offer    what the run is
+//   node → coordinator   model    "I do not have this file"                    only where the model is a file
+//   coordinator → node   model    the file, in parts                           and the node has not got it
+//   node → coordinator   ready    the model stands, here is what it looks like
+//
+// And between a coordinator and an observer: status, asked and answered.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "w5xde/result.h"
+#include "wire/messages.h"
+
+namespace w5xde {
+
+struct Offer {
+  std::string run;         // its name, for logs
+  std::string model;       // as the engine takes it
+  std::string model_hash;  // of the model's file, XXH3-128; empty where the model is no file
+  std::uint64_t model_bytes = 0;
+  std::string loss;
+  std::vector<std::int64_t> sample_shape;
+  std::uint32_t classes = 0;
+  std::uint32_t threads = 1;
+  std::string codec = "none";           // lossless, for what the node sends
+  std::uint64_t model_fingerprint = 0;  // that the node must come to as well
+  bool newest_parameters = false;       // async: leases are computed with the newest parameters at hand
+  bool operator==(const Offer&) const = default;
+};
+
+struct Ready {
+  std::uint64_t model_fingerprint = 0;
+  std::string engine;     // "torch 1.13.1 cpu"
+  std::string processor;  // for equal bits, this should be equal too
+  bool operator==(const Ready&) const = default;
+};
+
+// A part of the model's file, which is the payload. From a node, empty: please send it.
+struct ModelPart {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  bool operator==(const ModelPart&) const = default;
+};
+
+void encode(const Offer& message, Head& head);
+void encode(const Ready& message, Head& head);
+void encode(const ModelPart& message, Head& head);
+
+Result<Offer> decode_offer(Bytes head, const Limits& limits);
+Result<Ready> decode_ready(Bytes head, const Limits& limits);
+Result<ModelPart> decode_model_part(Bytes head, const Limits& limits);
+
+}  // namespace w5xde
