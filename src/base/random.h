@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace w5xde {
@@ -14,6 +15,30 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
   return value ^ (value >> 31);
+}
+// The seed of part number `part` of what `seed` is the seed of.
+constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t part) {
+  return mix(mix(seed) ^ part);
+}
+
+// The natural logarithm of a positive, normal number, to within a few units in the last place. The math
+// libraries' own differ in the last bit; this one is additions, multiplications and divisions, which IEEE 754
+// fixes.
+constexpr double repeatable_log(double value) {
+  constexpr double kLogOfTwo = 0.69314718055994530942;
+  constexpr double kRootOfTwo = 1.41421356237309504880;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  auto exponent = static_cast<double>(bits >> 52) - 1023.0;
+  auto mantissa = std::bit_cast<double>((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
+  if (mantissa > kRootOfTwo) {  // nearer to 1, where the series is quick
+    mantissa *= 0.5;
+    exponent += 1.0;
+  }
+  // log m = 2 (z + z^3/3 + z^5/5 + …) with z = (m - 1) / (m + 1), here below 0.172.
+  const double z = (mantissa - 1.0) / (mantissa + 1.0);
+  double series = 0.0;
+  for (int power = 21; power > 0; power -= 2) series = series * (z * z) + 1.0 / power;
+  return exponent * kLogOfTwo + 2.0 * z * series;
 }
 
 // xoshiro256**, seeded as its authors say: with four SplitMix64 numbers in a row.
@@ -50,6 +75,17 @@ class Random {
 
   // Uniform in [0, 1), 53 bits.
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+  // Normal, with mean 0 and variance 1, by Marsaglia's polar method. Of the two numbers that it makes one is
+  // thrown away: keeping it would make the next draw depend on how many came before.
+  double normal() {
+    while (true) {
+      const double x = 2.0 * unit() - 1.0;
+      const double y = 2.0 * unit() - 1.0;
+      const double square = x * x + y * y;
+      if (square < 1.0 && square > 0.0) return x * std::sqrt(-2.0 * repeatable_log(square) / square);
+    }
+  }
 
  private:
   std::uint64_t state_[4] = {};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 
 namespace w5xde {
@@ -88,6 +89,48 @@ TEST(Random, of_neighbouring_seeds_has_nothing_in_common) {
     const auto neighbours = first_five(seed + 1);
     for (const auto number : mine) EXPECT_EQ(std::count(neighbours.begin(), neighbours.end(), number), 0);
   }
+}
+
+TEST(Random, parts_of_a_seed_have_seeds_of_their_own) {
+  EXPECT_NE(mix(1, 2), mix(2, 1));
+  EXPECT_NE(mix(0, 0), mix(0));
+  static_assert(mix(5, 6) == mix(mix(5) ^ 6));
+}
+
+RC_GTEST_PROP(Random, has_a_logarithm_that_agrees_with_the_library_s, (std::uint64_t seed)) {
+  Random random(seed);
+  for (int i = 0; i < 20; ++i) {
+    const double value = std::ldexp(random.unit() + 0x1.0p-53, -static_cast<int>(random.below(100)));
+    const double expected = std::log(value);
+    RC_ASSERT(std::abs(repeatable_log(value) - expected) <= 1e-15 * std::max(1.0, std::abs(expected)));
+  }
+}
+
+// Computed apart, in Python.
+TEST(Random, draws_the_same_normal_numbers_for_ever) {
+  Random random(7);
+  const std::array<double, 4> expected = {0.9643618527255183, -0.3039301238656567, 0.30479435832638674,
+                                          -1.7010190714940672};
+  for (const double number : expected) EXPECT_EQ(random.normal(), number);
+}
+
+TEST(Random, draws_normal_numbers_with_the_moments_of_a_normal) {
+  Random random(11);
+  constexpr int kDraws = 200'000;
+  std::array<double, 4> moments{};
+  int beyond_two = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double number = random.normal();
+    for (std::size_t power = 0; power < moments.size(); ++power) {
+      moments[power] += std::pow(number, static_cast<double>(power + 1)) / kDraws;
+    }
+    beyond_two += std::abs(number) > 2.0 ? 1 : 0;
+  }
+  EXPECT_NEAR(moments[0], 0.0, 0.012);  // each tolerance is about five standard deviations
+  EXPECT_NEAR(moments[1], 1.0, 0.016);
+  EXPECT_NEAR(moments[2], 0.0, 0.045);
+  EXPECT_NEAR(moments[3], 3.0, 0.11);
+  EXPECT_NEAR(beyond_two / double{kDraws}, 0.0455, 0.0024);
 }
 
 }  // namespace

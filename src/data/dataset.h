@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "base/bytes.h"
@@ -15,7 +13,7 @@
 namespace w5xde {
 
 // Samples that can be had by number: an input and a target each. Files are mapped, so that opening a large
-// set costs its headers only. Any thread may read.
+// set costs its headers and a look at its labels. Any thread may read.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -32,7 +30,8 @@ class Dataset {
   // How many classes the targets number, 0 … classes - 1; 0 where targets are no classes.
   virtual std::uint32_t classes() const = 0;
 
-  // Copies the samples of these numbers, one after the other, into memory of exactly their size.
+  // Copies the samples of these numbers, each below samples(), one after the other, into memory of exactly
+  // their size. Numbers that came from a peer are the caller's to check.
   virtual void gather(std::span<const std::uint32_t> numbers, MutableBytes inputs,
                       MutableBytes targets) const = 0;
 };
@@ -45,9 +44,14 @@ enum class Split { train, test };
 //   idx:FOLDER              MNIST and its kin, raw or gz; also idx:IMAGES,LABELS
 //   npy:INPUTS,TARGETS      two .npy files
 //   safetensors:FILE        tensors "inputs" and "targets"
-//   random:FEATURES,CLASSES noise, for benchmarks
+//   random:FEATURES,CLASSES noise, for benchmarks; 4096 samples, or random:FEATURES,CLASSES,SAMPLES
 //
-// `test` is null where there is no such split: npy, safetensors, random, and idx with two files.
+// Inputs are f32, or u8, which stands for value / 255; targets are classes as u8, i32 or i64, one a sample,
+// or f32 of any shape. Everything is checked here, every label too. No file name may have a comma in it where
+// two are named.
+//
+// `test` is null where there is no such split: npy, safetensors, random, idx with two files, and an idx
+// folder without t10k-* files. `seed` is for what is generated: synthetic and random.
 Result<std::shared_ptr<const Dataset>> open_dataset(std::string_view spec, Split split, std::uint64_t seed);
 
 }  // namespace w5xde

@@ -8,13 +8,13 @@
 namespace w5xde {
 
 // Which samples a slot has. The slots of all steps, in order, walk through the epochs: each epoch is a new
-// shuffle of all samples, cut into batches, the last of which has what is left. A function of the seed and the
-// slot's number alone, so the number of the next slot is the whole cursor.
+// shuffle of all samples, cut into batches, the last of which has what is left. A function of the seed and
+// the slot's number alone, so the number of the next slot is the whole cursor.
 class Sampler {
  public:
   struct Options {
-    std::uint64_t samples = 0;
-    std::uint32_t batch = 1;
+    std::uint64_t samples = 0;  // 1 … 2^32 - 1
+    std::uint32_t batch = 1;    // from 1 on
     std::uint64_t seed = 0;
     bool shuffle = true;  // evaluation walks in order
   };

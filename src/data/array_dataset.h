@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "data/dataset.h"
+#include "tensor/tensor_view.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+using SharedDataset = std::shared_ptr<const Dataset>;
+
+// A contiguous tensor, what keeps its memory alive, and what to call it in an error.
+struct Array {
+  std::string name;
+  TensorView tensor;
+  std::shared_ptr<const void> owner;
+};
+
+// A stray label of a billion would ask for a model with as many outputs.
+inline constexpr std::uint32_t kClassesMax = 1u << 24;
+
+// How many classes there may be, whatever labels are met.
+struct ClassBounds {
+  std::uint32_t at_least = 0;
+  std::uint32_t at_most = kClassesMax;
+};
+
+// The data set whose sample i is row i of both arrays. Whole-number targets are classes, as many as the
+// largest label says and the bounds allow; f32 targets are values to predict. Checks dtypes, shapes and every
+// label, so that nothing has to be checked while training.
+Result<SharedDataset> make_array_dataset(Array inputs, Array targets, const ClassBounds& bounds = {});
+
+}  // namespace w5xde

@@ -1,0 +1,209 @@
+#include "data/npy.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace w5xde {
+
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+// NumPy itself distrusts headers of more than 10,000.
+constexpr std::uint32_t kHeaderBytesMax = 10'000;
+
+struct Description {
+  std::string_view dtype;
+  bool fortran_order = false;
+  Shape shape;
+};
+
+struct NumpyName {
+  std::string_view name;
+  DType dtype;
+};
+
+constexpr std::array<NumpyName, 9> kNumpyNames = {{{"<f4", DType::f32},
+                                                   {"<f8", DType::f64},
+                                                   {"<f2", DType::f16},
+                                                   {"|u1", DType::u8},
+                                                   {"|i1", DType::i8},
+                                                   {"<i2", DType::i16},
+                                                   {"<i4", DType::i32},
+                                                   {"<i8", DType::i64},
+                                                   {"|b1", DType::boolean}}};
+
+Error bad_header(std::string_view why) {
+  return corrupt(fmt::format("the .npy header {}; write the file again with numpy.save", why));
+}
+
+// Reads the few Python literals that a header has. Each take_ steps over white space first, and over what it
+// took.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : rest_(text) {}
+
+  bool take(std::string_view token) {
+    skip_space();
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+
+  std::optional<std::string_view> take_string() {
+    skip_space();
+    if (rest_.empty() || (rest_.front() != '\'' && rest_.front() != '"')) return std::nullopt;
+    const auto end = rest_.find(rest_.front(), 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    const auto text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+
+  std::optional<std::int64_t> take_number() {
+    skip_space();
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
+    if (error != std::errc{}) return std::nullopt;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return number;
+  }
+
+  bool at_end() {
+    skip_space();
+    return rest_.empty();
+  }
+
+ private:
+  void skip_space() {
+    const auto first = rest_.find_first_not_of(" \n");
+    rest_.remove_prefix(first == std::string_view::npos ? rest_.size() : first);
+  }
+
+  std::string_view rest_;
+};
+
+Status read_dtype(Scanner& scanner, Description& description) {
+  if (scanner.take("[")) {
+    return invalid("a .npy file of structured records is not read; save one plain array a file");
+  }
+  const auto dtype = scanner.take_string();
+  if (!dtype) return bad_header("has no dtype");
+  description.dtype = *dtype;
+  return {};
+}
+
+Status read_order(Scanner& scanner, Description& description) {
+  description.fortran_order = scanner.take("True");
+  if (!description.fortran_order && !scanner.take("False")) return bad_header("does not tell its order");
+  return {};
+}
+
+Status read_shape(Scanner& scanner, Description& description) {
+  std::vector<std::int64_t> dims;
+  if (!scanner.take("(")) return bad_header("has no shape");
+  while (!scanner.take(")")) {
+    const auto dim = scanner.take_number();
+    if (!dim || dims.size() == kRankMax) return bad_header("has a shape that is none");
+    dims.push_back(*dim);
+    if (!scanner.take(",")) {
+      if (!scanner.take(")")) return bad_header("has a shape that is none");
+      break;
+    }
+  }
+  auto shape = Shape::make(dims);
+  if (!shape) return bad_header("has an impossible shape: " + shape.error().message);
+  description.shape = *shape;
+  return {};
+}
+
+struct Key {
+  std::string_view name;
+  Status (*read)(Scanner&, Description&);
+};
+
+constexpr std::array<Key, 3> kKeys = {
+    {{"descr", read_dtype}, {"fortran_order", read_order}, {"shape", read_shape}}};
+
+Result<Description> parse_description(std::string_view text) {
+  Scanner scanner(text);
+  Description description;
+  std::array<bool, kKeys.size()> seen{};
+  if (!scanner.take("{")) return bad_header("is no dictionary");
+  while (!scanner.take("}")) {
+    const auto name = scanner.take_string();
+    std::size_t key = 0;
+    while (key < kKeys.size() && name != kKeys[key].name) ++key;
+    if (key == kKeys.size() || seen[key] || !scanner.take(":")) return bad_header("has an unknown key");
+    seen[key] = true;
+    W5XDE_CHECK(kKeys[key].read(scanner, description));
+    if (!scanner.take(",")) {
+      if (!scanner.take("}")) return bad_header("does not end");
+      break;
+    }
+  }
+  if (!scanner.at_end()) return bad_header("goes on after its end");
+  for (std::size_t key = 0; key < kKeys.size(); ++key) {
+    if (!seen[key]) return bad_header(fmt::format("lacks '{}'", kKeys[key].name));
+  }
+  return description;
+}
+
+Result<DType> dtype_of(std::string_view name) {
+  for (const NumpyName& known : kNumpyNames) {
+    if (known.name == name) return known.dtype;
+  }
+  return invalid(
+      fmt::format("dtype '{}' is not read. Convert the array and save it again: array.astype('<f4') for "
+                  "inputs and values, array.astype('<i8') for classes",
+                  name));
+}
+
+// The header's text, with what comes before it checked and read.
+Result<std::string_view> take_header(ByteReader& reader) {
+  if (text_of(reader.read_bytes(kMagic.size())) != kMagic) {
+    return corrupt("this is no .npy file; write one with numpy.save");
+  }
+  const auto major = reader.read<std::uint8_t>();
+  const auto minor = reader.read<std::uint8_t>();
+  if (!reader.exhausted() && major != 1 && major != 2) {
+    return incompatible(
+        fmt::format(".npy version {}.{} is not read; save one plain array a file, which makes version 1.0",
+                    major, minor));
+  }
+  const std::uint32_t header_bytes =
+      major == 1 ? std::uint32_t{reader.read<std::uint16_t>()} : reader.read<std::uint32_t>();
+  if (header_bytes > kHeaderBytesMax) {
+    return bad_header(fmt::format("claims {} bytes, {} are allowed", header_bytes, kHeaderBytesMax));
+  }
+  const Bytes header = reader.read_bytes(header_bytes);
+  if (reader.exhausted()) return corrupt("the .npy file ends within its header; get it again");
+  return text_of(header);
+}
+
+}  // namespace
+
+Result<TensorView> parse_npy(Bytes file) {
+  ByteReader reader(file);
+  W5XDE_TRY(const std::string_view header, take_header(reader));
+  W5XDE_TRY(const Description description, parse_description(header));
+  W5XDE_TRY(const DType dtype, dtype_of(description.dtype));
+  if (description.fortran_order) {
+    return invalid(
+        "the array is in Fortran order. Save it in C order: "
+        "numpy.save(path, numpy.ascontiguousarray(array))");
+  }
+  const std::uint64_t expected = description.shape.elements() * size_of(dtype);
+  if (reader.rest().size() != expected) {
+    return corrupt(fmt::format("shape {} of {} needs {} bytes, the file has {}; get it again",
+                               description.shape.to_string(), name_of(dtype), expected,
+                               reader.rest().size()));
+  }
+  return TensorView(reader.rest(), dtype, description.shape);
+}
+
+}  // namespace w5xde
