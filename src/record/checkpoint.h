@@ -56,6 +56,13 @@ struct CheckpointBlock {
 Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
                         std::span<const CheckpointBlock> blocks);
 
+// A group of an opened checkpoint.
+struct CheckpointGroup {
+  std::string name;
+  std::shared_ptr<const BlockLayout> layout;
+  std::vector<Bytes> tensors;  // of the layout's entries, in the mapped file
+};
+
 // A checkpoint that was opened and checked, every byte of it. Stays readable while the file is replaced or
 // deleted.
 class CheckpointFile {
@@ -73,19 +80,13 @@ class CheckpointFile {
   Status read(std::string_view group, const BlockLayout& layout, std::span<float> values) const;
 
  private:
-  struct Group {
-    std::string name;
-    std::shared_ptr<const BlockLayout> layout;
-    std::vector<Bytes> tensors;  // of the layout's entries, in the mapped file
-  };
-
-  CheckpointFile(SafetensorsFile file, CheckpointInfo info, std::vector<Group> groups)
+  CheckpointFile(SafetensorsFile file, CheckpointInfo info, std::vector<CheckpointGroup> groups)
       : file_(std::move(file)), info_(std::move(info)), groups_(std::move(groups)) {}
-  const Group* find(std::string_view group) const;
+  const CheckpointGroup* find(std::string_view group) const;
 
   SafetensorsFile file_;
   CheckpointInfo info_;
-  std::vector<Group> groups_;
+  std::vector<CheckpointGroup> groups_;
 };
 
 }  // namespace w5xde

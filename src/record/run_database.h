@@ -79,8 +79,7 @@ class RunDatabase {
   // A resumed run: rows of steps past the checkpoint are gone. Nodes and events, which did happen, stay.
   Status forget_after(std::uint64_t step);
 
-  // Commits the open transaction. When that fails because another program has the file locked, the rows are
-  // kept for the next flush; when the disk refuses, they are dropped and the next add() begins anew.
+  // Commits the open transaction. When that fails its rows are dropped, and the next add() begins anew.
   Status flush();
 
   // Oldest first; empty when they cannot be read.
