@@ -56,6 +56,7 @@ Sqlite::Statement::Statement(Statement&& other) noexcept
       read_(other.read_) {}
 
 Sqlite::Statement::~Statement() {
+  if (!prepared_) return;
   sqlite3_reset(prepared_);
   sqlite3_clear_bindings(prepared_);
 }
