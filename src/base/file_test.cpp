@@ -1,18 +1,17 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <fstream>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "support/full_disk.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {
@@ -45,27 +44,6 @@ std::string contents_of(const fs::path& path) {
   const auto file = MappedFile::open(path);
   return file.ok() ? std::string(text_of(file->bytes())) : file.error().to_string();
 }
-
-// Until it goes, no file of this process may grow past `bytes`: the way to a disk that is full.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
-    rlimit limit = old_limit_;
-    limit.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  void (*old_handler_)(int);
-  rlimit old_limit_{};
-};
 
 TEST_F(File, is_mapped_as_it_is) {
   put(folder_ / "some", std::string_view("a\0b\n", 4));

@@ -283,6 +283,11 @@ Status write_safetensors(const std::filesystem::path& path, std::span<const Name
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   // Spaces, so that the data starts at a multiple of kAlignment in the file and in the mapping of it.
   text.resize(align_up(text.size() + sizeof(std::uint64_t), kAlignment) - sizeof(std::uint64_t), ' ');
+  // A file that could not be read again must not take the place of one that can be.
+  if (text.size() > kHeaderBytesMax) {
+    return overloaded(
+        fmt::format("a safetensors header of {} bytes; at most {}", text.size(), kHeaderBytesMax));
+  }
   std::array<std::byte, sizeof(std::uint64_t)> length{};
   store<std::uint64_t>(length.data(), text.size());
   parts[0] = length;

@@ -1,0 +1,317 @@
+#include "record/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "base/hash.h"
+
+namespace w5xde {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Keys of the file's metadata, and of a group in it.
+constexpr std::string_view kFormatKey = "w5xde_checkpoint";
+constexpr std::string_view kInfoKey = "info";
+constexpr std::string_view kGroupsKey = "groups";
+constexpr std::string_view kChecksumKey = "checksum";
+constexpr const char* kNameKey = "name";
+constexpr const char* kTensorsKey = "tensors";
+constexpr const char* kLayoutKey = "layout";
+constexpr const char* kHashKey = "xxh3_64";
+
+constexpr unsigned kFormat = 1;
+
+std::string hex(std::uint64_t value) {
+  return fmt::format("{:016x}", value);
+}
+
+std::string tensor_name(std::string_view group, std::string_view name) {
+  return fmt::format("{}/{}", group, name);
+}
+
+// Info is CheckpointInfo, const or not.
+template <class Info, class Visitor>
+void visit_fields(Info& info, Visitor&& visit) {
+  visit("step", info.step);
+  visit("version", info.version);
+  visit("next_slot", info.next_slot);
+  visit("seed", info.seed);
+  visit("optimizer_steps", info.optimizer_steps);
+  visit("samples_committed", info.samples_committed);
+  visit("slots_committed", info.slots_committed);
+  visit("slots_leased_again", info.slots_leased_again);
+  visit("duplicates_dropped", info.duplicates_dropped);
+  visit("loss_first", info.loss_first);
+  visit("loss_last", info.loss_last);
+  visit("loss_total", info.loss_total);
+  visit("seconds", info.seconds);
+  visit("model", info.model);
+  visit("engine", info.engine);
+  visit("processor", info.processor);
+  visit("model_fingerprint", info.model_fingerprint);
+  visit("evaluation_loss", info.evaluation_loss);
+  visit("evaluation_accuracy", info.evaluation_accuracy);
+}
+
+struct FieldWriter {
+  Json& json;
+
+  void operator()(const char* key, const std::optional<double>& value) const {
+    json[key] = value ? Json(*value) : Json();
+  }
+  template <class T>
+  void operator()(const char* key, const T& value) const {
+    json[key] = value;
+  }
+};
+
+// A key that is not there leaves its field alone: a file of an older w5xde has fewer.
+struct FieldReader {
+  const Json& json;
+  Status& status;
+
+  template <class T>
+  void operator()(const char* key, T& field) const {
+    const auto found = json.find(key);
+    if (found != json.end() && !read(*found, field))
+      status = corrupt(fmt::format("'{}' of the checkpoint is {}", key, found->dump()));
+  }
+
+ private:
+  static bool read(const Json& value, std::uint64_t& field) {
+    if (!value.is_number_unsigned()) return false;
+    field = value.get<std::uint64_t>();
+    return true;
+  }
+  static bool read(const Json& value, double& field) {
+    if (!value.is_number() && !value.is_null()) return false;
+    // JSON has no NaN; it is written as null.
+    field = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+    return true;
+  }
+  static bool read(const Json& value, std::optional<double>& field) {
+    if (value.is_null()) return true;
+    field.emplace();
+    return read(value, *field);
+  }
+  static bool read(const Json& value, std::string& field) {
+    if (!value.is_string()) return false;
+    field = value.get<std::string>();
+    return true;
+  }
+};
+
+std::string info_text(const CheckpointInfo& info) {
+  Json json = Json::object();
+  visit_fields(info, FieldWriter{json});
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<CheckpointInfo> parse_info(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return corrupt("the checkpoint's info is not a JSON object");
+  CheckpointInfo info;
+  Status status;
+  visit_fields(info, FieldReader{json, status});
+  W5XDE_CHECK(std::move(status));
+  return info;
+}
+
+// Proves what the tensors' own hashes do not: step numbers, names, order.
+std::string checksum_of(std::string_view info, std::string_view groups) {
+  Hash64 hash;
+  hash.update(bytes_of(info));
+  hash.update(bytes_of(groups));
+  return hex(hash.digest());
+}
+
+Status check_block(const CheckpointBlock& block, std::span<const CheckpointBlock> blocks) {
+  if (std::ranges::count(blocks, block.group, &CheckpointBlock::group) > 1)
+    return invalid(fmt::format("a checkpoint cannot have two groups named '{}'", block.group));
+  if (block.group.empty() || block.group.find('/') != std::string::npos)
+    return invalid(fmt::format("a checkpoint cannot have a group named '{}'", block.group));
+  if (block.values.size() != block.layout->floats()) {
+    return invalid(fmt::format("group '{}' has {} floats, its layout {}", block.group, block.values.size(),
+                               block.layout->floats()));
+  }
+  return {};
+}
+
+// Appends the block's tensors and answers what the metadata says about it.
+Json add_block(const CheckpointBlock& block, std::vector<NamedTensor>& tensors) {
+  Hash64 hash;
+  Json names = Json::array();
+  for (const auto& entry : block.layout->entries()) {
+    const Bytes bytes = std::as_bytes(block.values.subspan(entry.offset, entry.shape.elements()));
+    hash.update(bytes);
+    names.push_back(entry.name);
+    tensors.push_back({tensor_name(block.group, entry.name), TensorView(bytes, DType::f32, entry.shape)});
+  }
+  Json described = Json::object();
+  described[kNameKey] = block.group;
+  described[kTensorsKey] = std::move(names);
+  described[kLayoutKey] = hex(block.layout->fingerprint());
+  described[kHashKey] = hex(hash.digest());
+  return described;
+}
+
+using TensorsByName = std::unordered_map<std::string_view, const TensorView*>;
+
+bool is_group(const Json& json) {
+  const auto text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
+  return json.is_object() && text(kNameKey) && text(kLayoutKey) && text(kHashKey) &&
+         json.contains(kTensorsKey) && json[kTensorsKey].is_array() &&
+         std::ranges::all_of(json[kTensorsKey], [](const Json& name) { return name.is_string(); });
+}
+
+// Takes the group's tensors out of `tensors` and proves names, shapes, order and every byte.
+Result<CheckpointGroup> read_group(const Json& json, TensorsByName& tensors) {
+  if (!is_group(json)) return corrupt("a group of the checkpoint is not described as one");
+  CheckpointGroup group{.name = json[kNameKey].get<std::string>()};
+  std::vector<BlockLayout::Entry> entries;
+  Hash64 hash;
+  for (const Json& json_name : json[kTensorsKey]) {
+    const auto name = json_name.get<std::string>();
+    const auto found = tensors.find(tensor_name(group.name, name));
+    if (found == tensors.end() || found->second->dtype() != DType::f32)
+      return corrupt(fmt::format("tensor '{}' of group '{}' is not in the file", name, group.name));
+    entries.push_back({name, found->second->shape()});
+    group.tensors.push_back(found->second->bytes());
+    hash.update(found->second->bytes());
+    tensors.erase(found);
+  }
+  if (hex(hash.digest()) != json[kHashKey].get<std::string>())
+    return corrupt(fmt::format("the bytes of group '{}' are not those that were written", group.name));
+  // Their bytes are in the file, so they need no further limit.
+  W5XDE_TRY(group.layout,
+            BlockLayout::make(std::move(entries), std::numeric_limits<std::uint64_t>::max() / 2));
+  if (hex(group.layout->fingerprint()) != json[kLayoutKey].get<std::string>())
+    return corrupt(fmt::format("the shapes of group '{}' are not those that were written", group.name));
+  return group;
+}
+
+// The metadata's texts, once they are known to be what was written.
+struct Described {
+  std::string_view info;
+  std::string_view groups;
+};
+
+Result<Described> read_described(const Metadata& metadata) {
+  const auto text = [&](std::string_view key) {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? std::string_view() : std::string_view(found->second);
+  };
+  const std::string_view format = text(kFormatKey);
+  if (format.empty()) return invalid("this safetensors file is not a checkpoint of w5xde");
+  const Described described{text(kInfoKey), text(kGroupsKey)};
+  if (checksum_of(described.info, described.groups) != text(kChecksumKey))
+    return corrupt("the checkpoint's metadata is not what was written");
+  if (format != std::to_string(kFormat)) {
+    return incompatible(
+        fmt::format("the checkpoint has format {}, this w5xde reads format {}: use the w5xde that wrote it",
+                    format, kFormat));
+  }
+  return described;
+}
+
+}  // namespace
+
+Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
+                        std::span<const CheckpointBlock> blocks) {
+  std::vector<NamedTensor> tensors;
+  Json groups = Json::array();
+  for (const CheckpointBlock& block : blocks) {
+    if (auto checked = check_block(block, blocks); !checked.ok()) return checked;
+    groups.push_back(add_block(block, tensors));
+  }
+  Metadata metadata;
+  metadata[std::string(kFormatKey)] = std::to_string(kFormat);
+  const std::string& info_written = metadata[std::string(kInfoKey)] = info_text(info);
+  try {
+    metadata[std::string(kGroupsKey)] = groups.dump();
+  } catch (const Json::exception&) {
+    // Replacing what is no UTF-8, as for the info, would give a file without the tensors it speaks of.
+    return invalid("a checkpoint cannot name a tensor in something other than UTF-8");
+  }
+  metadata[std::string(kChecksumKey)] = checksum_of(info_written, metadata[std::string(kGroupsKey)]);
+  return write_safetensors(path, tensors, metadata);
+}
+
+Result<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path) {
+  W5XDE_TRY(SafetensorsFile file, SafetensorsFile::open(path));
+  auto read = [&]() -> Result<CheckpointFile> {
+    W5XDE_TRY(const Described described, read_described(file.contents().metadata));
+    W5XDE_TRY(CheckpointInfo info, parse_info(described.info));
+    const Json json = Json::parse(described.groups, nullptr, false);
+    if (!json.is_array()) return corrupt("the checkpoint does not say which groups it has");
+    TensorsByName tensors;
+    for (const NamedTensor& named : file.contents().tensors) tensors.emplace(named.name, &named.tensor);
+    std::vector<CheckpointGroup> groups;
+    for (const Json& group_json : json) {
+      W5XDE_TRY(CheckpointGroup group, read_group(group_json, tensors));
+      groups.push_back(std::move(group));
+    }
+    if (!tensors.empty()) return corrupt(fmt::format("{} tensors belong to no group", tensors.size()));
+    return CheckpointFile(std::move(file), std::move(info), std::move(groups));
+  }();
+  if (!read.ok()) return std::move(read).error().within(path.string());
+  return read;
+}
+
+std::vector<std::string> CheckpointFile::groups() const {
+  std::vector<std::string> names;
+  for (const CheckpointGroup& group : groups_) names.push_back(group.name);
+  return names;
+}
+
+const CheckpointGroup* CheckpointFile::find(std::string_view group) const {
+  const auto found = std::ranges::find(groups_, group, &CheckpointGroup::name);
+  return found == groups_.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<const BlockLayout> CheckpointFile::layout_of(std::string_view group) const {
+  const CheckpointGroup* found = find(group);
+  return found ? found->layout : nullptr;
+}
+
+Status CheckpointFile::read(std::string_view group, const BlockLayout& layout,
+                            std::span<float> values) const {
+  const CheckpointGroup* written = find(group);
+  if (!written) return invalid(fmt::format("the checkpoint has no group '{}'", group));
+  if (values.size() != layout.floats())
+    return invalid(fmt::format("{} floats for a layout of {}", values.size(), layout.floats()));
+  const auto entries = written->layout->entries();
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < entries.size(); ++i) places.emplace(entries[i].name, i);
+  if (entries.size() != layout.entries().size()) {
+    return invalid(fmt::format("group '{}' of the checkpoint has {} tensors, the model {}", group,
+                               entries.size(), layout.entries().size()));
+  }
+  for (const auto& entry : layout.entries()) {
+    const auto place = places.find(entry.name);
+    if (place == places.end())
+      return invalid(fmt::format("group '{}' of the checkpoint has no tensor '{}'", group, entry.name));
+    if (entries[place->second].shape != entry.shape) {
+      return invalid(fmt::format("tensor '{}' of group '{}' is {} in the checkpoint and {} in the model",
+                                 entry.name, group, entries[place->second].shape.to_string(),
+                                 entry.shape.to_string()));
+    }
+  }
+  for (const auto& entry : layout.entries()) {
+    const Bytes bytes = written->tensors[places.at(entry.name)];
+    const MutableBytes target = std::as_writable_bytes(values.subspan(entry.offset, entry.shape.elements()));
+    std::ranges::copy(bytes, target.begin());
+  }
+  return {};
+}
+
+}  // namespace w5xde

@@ -1,0 +1,92 @@
+// A checkpoint: all of a run's state in one safetensors file, which is whole or not there. Bytes are
+// described in docs/checkpoint_format.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/parameter_block.h"
+#include "tensor/safetensors.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// All of a run's state that is not floats. Numbers that are no numbers (NaN, infinity) come back as NaN.
+struct CheckpointInfo {
+  std::uint64_t step = 0;       // steps committed = the next step's number
+  std::uint64_t version = 0;    // of the parameters
+  std::uint64_t next_slot = 0;  // the data cursor: slots committed so far, counted from the run's first
+  std::uint64_t seed = 0;
+  std::uint64_t optimizer_steps = 0;
+  std::uint64_t samples_committed = 0;
+  std::uint64_t slots_committed = 0;
+  std::uint64_t slots_leased_again = 0;
+  std::uint64_t duplicates_dropped = 0;
+  double loss_first = 0;
+  double loss_last = 0;
+  double loss_total = 0;  // sum over steps of the step's mean loss
+  double seconds = 0;     // trained so far
+  // For the record and for warnings.
+  std::string model;
+  std::string engine;
+  std::string processor;
+  std::uint64_t model_fingerprint = 0;
+  // Of exactly these parameters, if known.
+  std::optional<double> evaluation_loss;
+  std::optional<double> evaluation_accuracy;
+
+  bool operator==(const CheckpointInfo&) const = default;
+};
+
+// What is written: views into the coordinator's memory. Groups are "parameters", "buffers",
+// "optimizer.momentum", …; a group's name is not empty and has no '/'.
+struct CheckpointBlock {
+  std::string group;
+  const BlockLayout* layout = nullptr;
+  std::span<const float> values;  // layout->floats() of them
+};
+
+// Writes the file whole or not at all; durable when it returns.
+Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
+                        std::span<const CheckpointBlock> blocks);
+
+// A group of an opened checkpoint.
+struct CheckpointGroup {
+  std::string name;
+  std::shared_ptr<const BlockLayout> layout;
+  std::vector<Bytes> tensors;  // of the layout's entries, in the mapped file
+};
+
+// A checkpoint that was opened and checked, every byte of it. Stays readable while the file is replaced or
+// deleted.
+class CheckpointFile {
+ public:
+  // corrupt: a byte is not what was written; invalid: a safetensors file, but no checkpoint; incompatible: of
+  // a newer w5xde.
+  static Result<CheckpointFile> open(const std::filesystem::path& path);
+
+  const CheckpointInfo& info() const { return info_; }
+  std::vector<std::string> groups() const;  // in the order written
+  // The layout of a group as it was written (order, names, shapes); null when there is no such group.
+  std::shared_ptr<const BlockLayout> layout_of(std::string_view group) const;
+  // Copies a group's tensors into a block laid out as `layout`, in whatever order that has them; invalid, and
+  // `values` untouched, when names or shapes differ.
+  Status read(std::string_view group, const BlockLayout& layout, std::span<float> values) const;
+
+ private:
+  CheckpointFile(SafetensorsFile file, CheckpointInfo info, std::vector<CheckpointGroup> groups)
+      : file_(std::move(file)), info_(std::move(info)), groups_(std::move(groups)) {}
+  const CheckpointGroup* find(std::string_view group) const;
+
+  SafetensorsFile file_;
+  CheckpointInfo info_;
+  std::vector<CheckpointGroup> groups_;
+};
+
+}  // namespace w5xde

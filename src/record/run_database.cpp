@@ -1,0 +1,209 @@
+#include "record/run_database.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "record/sqlite.h"
+
+namespace w5xde {
+
+namespace {
+
+constexpr std::uint64_t kSchemaVersion = 1;
+
+constexpr std::array kTables = {
+    "CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, steps INTEGER, loss REAL, learning_rate "
+    "REAL,"
+    " samples INTEGER, batches_per_second REAL, nodes INTEGER, seconds REAL)",
+    "CREATE TABLE IF NOT EXISTS evaluations (step INTEGER PRIMARY KEY, loss REAL, accuracy REAL, samples "
+    "INTEGER)",
+    "CREATE TABLE IF NOT EXISTS nodes (name TEXT, peer TEXT, engine TEXT, joined_seconds REAL, left_seconds "
+    "REAL,"
+    " reason TEXT, batches INTEGER, PRIMARY KEY (name, peer, joined_seconds))",
+    "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, seconds REAL, text TEXT)",
+    "CREATE TABLE IF NOT EXISTS checkpoints (step INTEGER PRIMARY KEY, file TEXT, bytes INTEGER,"
+    " write_seconds REAL)",
+};
+
+// None in a file without a schema table.
+Result<std::uint64_t> schema_version(Sqlite& database) {
+  W5XDE_TRY(auto table, database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'schema'"));
+  W5XDE_TRY(const bool has_table, table.next());
+  if (!has_table) return std::uint64_t{0};
+  W5XDE_TRY(auto statement, database.prepare("SELECT max(version) FROM schema"));
+  W5XDE_TRY(const bool has_row, statement.next());
+  return has_row ? statement.integer() : std::uint64_t{0};
+}
+
+Status check_version(const Sqlite& database, std::uint64_t version) {
+  if (version <= kSchemaVersion) return {};
+  return incompatible(fmt::format("{} has schema {}, this w5xde knows up to {}: use the w5xde that wrote it",
+                                  database.path().string(), version, kSchemaVersion));
+}
+
+Status create_tables(Sqlite& database) {
+  W5XDE_CHECK(database.begin());
+  W5XDE_TRY(const std::uint64_t version, schema_version(database));
+  W5XDE_CHECK(check_version(database, version));
+  if (version == kSchemaVersion) return database.commit();
+  W5XDE_CHECK(database.run("CREATE TABLE IF NOT EXISTS schema (version INTEGER)"));
+  for (const char* table : kTables) W5XDE_CHECK(database.run(table));
+  W5XDE_CHECK(database.run("INSERT INTO schema VALUES (?)", kSchemaVersion));
+  return database.commit();
+}
+
+// Runs a query and turns each of its rows into a Row. What cannot be read ends the list.
+template <class Row, class ReadRow, class... Values>
+std::vector<Row> rows_of(Sqlite& database, std::string_view sql, ReadRow&& read_row,
+                         const Values&... values) {
+  std::vector<Row> rows;
+  auto statement = database.prepare(sql);
+  if (!statement.ok()) return rows;
+  (statement->bind(values), ...);
+  for (auto more = statement->next(); more.ok() && *more; more = statement->next()) {
+    rows.push_back(read_row(*statement));
+  }
+  return rows;
+}
+
+}  // namespace
+
+RunDatabase::RunDatabase(std::unique_ptr<Sqlite> database) : database_(std::move(database)) {}
+RunDatabase::RunDatabase(RunDatabase&&) noexcept = default;
+RunDatabase& RunDatabase::operator=(RunDatabase&&) noexcept = default;
+
+RunDatabase::~RunDatabase() = default;
+
+Result<RunDatabase> RunDatabase::open(const std::filesystem::path& path) {
+  W5XDE_TRY(auto database, Sqlite::open(path, Sqlite::Access::write));
+  // The write-ahead log lets readers look while we write. With it, NORMAL keeps the file sound after a power
+  // cut, at the price of the last rows, and saves a wait for the disk at every flush.
+  W5XDE_CHECK(database->run("PRAGMA journal_mode = WAL"));
+  W5XDE_CHECK(database->run("PRAGMA synchronous = NORMAL"));
+  W5XDE_CHECK(create_tables(*database));
+  return RunDatabase(std::move(database));
+}
+
+Result<RunDatabase> RunDatabase::look(const std::filesystem::path& path) {
+  W5XDE_TRY(auto database, Sqlite::open(path, Sqlite::Access::read));
+  W5XDE_TRY(const std::uint64_t version, schema_version(*database));
+  if (version == 0) return invalid(path.string() + " is not the database of a run");
+  W5XDE_CHECK(check_version(*database, version));
+  return RunDatabase(std::move(database));
+}
+
+Status RunDatabase::add(const StepRow& row) {
+  W5XDE_CHECK(database_->begin());
+  return database_->run("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row.step, row.steps,
+                        row.loss, row.learning_rate, row.samples, row.batches_per_second,
+                        std::uint64_t{row.nodes}, row.seconds);
+}
+
+Status RunDatabase::add(const EvaluationRow& row) {
+  W5XDE_CHECK(database_->begin());
+  return database_->run("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", row.step, row.loss,
+                        row.accuracy, row.samples);
+}
+
+Status RunDatabase::add(const NodeRow& row) {
+  W5XDE_CHECK(database_->begin());
+  return database_->run("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)", row.name, row.peer,
+                        row.engine, row.joined_seconds, row.left_seconds, row.reason, row.batches);
+}
+
+Status RunDatabase::add(const EventRow& row) {
+  W5XDE_CHECK(database_->begin());
+  return database_->run("INSERT INTO events (seconds, text) VALUES (?, ?)", row.seconds, row.text);
+}
+
+Status RunDatabase::add(const CheckpointRow& row) {
+  W5XDE_CHECK(database_->begin());
+  return database_->run("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row.step, row.file,
+                        row.bytes, row.write_seconds);
+}
+
+Status RunDatabase::forget_after(std::uint64_t step) {
+  W5XDE_CHECK(database_->begin());
+  W5XDE_CHECK(database_->run("DELETE FROM steps WHERE step > ?", step));
+  W5XDE_CHECK(database_->run("DELETE FROM evaluations WHERE step > ?", step));
+  W5XDE_CHECK(database_->run("DELETE FROM checkpoints WHERE step > ?", step));
+  return database_->commit();
+}
+
+Status RunDatabase::flush() {
+  return database_->commit();
+}
+
+std::vector<RunDatabase::StepRow> RunDatabase::steps(std::size_t rows_max) const {
+  // Row i of n is taken when i (m - 1) / (n - 1), rounded down, is larger than for the row before it: m rows,
+  // evenly spread, from the first to the last.
+  constexpr std::string_view kThinned =
+      "SELECT step, steps, loss, learning_rate, samples, batches_per_second, nodes, seconds FROM"
+      " (SELECT *, row_number() OVER (ORDER BY step) - 1 AS i, count(*) OVER () AS n FROM steps)"
+      " WHERE n <= ?1 OR (?1 = 1 AND i = n - 1)"
+      " OR (?1 > 1 AND (i = 0 OR i * (?1 - 1) / (n - 1) > (i - 1) * (?1 - 1) / (n - 1)))"
+      " ORDER BY step";
+  constexpr std::size_t kRowsMax = 1'000'000'000;  // keeps the products above below 2^63
+  return rows_of<StepRow>(
+      *database_, kThinned,
+      [](Sqlite::Statement& row) {
+        return StepRow{.step = row.integer(),
+                       .steps = row.integer(),
+                       .loss = row.real(),
+                       .learning_rate = row.real(),
+                       .samples = row.integer(),
+                       .batches_per_second = row.real(),
+                       .nodes = static_cast<unsigned>(row.integer()),
+                       .seconds = row.real()};
+      },
+      std::uint64_t{std::min(rows_max, kRowsMax)});
+}
+
+std::vector<RunDatabase::EvaluationRow> RunDatabase::evaluations() const {
+  return rows_of<EvaluationRow>(
+      *database_, "SELECT step, loss, accuracy, samples FROM evaluations ORDER BY step",
+      [](Sqlite::Statement& row) {
+        return EvaluationRow{
+            .step = row.integer(), .loss = row.real(), .accuracy = row.real(), .samples = row.integer()};
+      });
+}
+
+std::vector<RunDatabase::NodeRow> RunDatabase::nodes() const {
+  return rows_of<NodeRow>(
+      *database_,
+      "SELECT name, peer, engine, joined_seconds, left_seconds, reason, batches FROM nodes"
+      " ORDER BY joined_seconds, name, peer",
+      [](Sqlite::Statement& row) {
+        return NodeRow{.name = row.text(),
+                       .peer = row.text(),
+                       .engine = row.text(),
+                       .joined_seconds = row.real(),
+                       .left_seconds = row.real(),
+                       .reason = row.text(),
+                       .batches = row.integer()};
+      });
+}
+
+std::vector<RunDatabase::EventRow> RunDatabase::events(std::size_t rows_max) const {
+  auto rows = rows_of<EventRow>(
+      *database_, "SELECT seconds, text FROM events ORDER BY id DESC LIMIT ?",
+      [](Sqlite::Statement& row) { return EventRow{.seconds = row.real(), .text = row.text()}; },
+      std::uint64_t{std::min<std::uint64_t>(rows_max, std::numeric_limits<std::int64_t>::max())});
+  std::ranges::reverse(rows);
+  return rows;
+}
+
+std::vector<RunDatabase::CheckpointRow> RunDatabase::checkpoints() const {
+  return rows_of<CheckpointRow>(
+      *database_, "SELECT step, file, bytes, write_seconds FROM checkpoints ORDER BY step",
+      [](Sqlite::Statement& row) {
+        return CheckpointRow{
+            .step = row.integer(), .file = row.text(), .bytes = row.integer(), .write_seconds = row.real()};
+      });
+}
+
+}  // namespace w5xde

@@ -1,0 +1,99 @@
+// run.db: what happened in a run, for people, plots and `inspect`. Nothing in it is needed to go on training:
+// a caller that gets an error logs it and goes on. Used by one thread. Tables are described in
+// docs/run_folder.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+class Sqlite;
+
+class RunDatabase {
+ public:
+  // `step` counts the steps committed when the row was made, as CheckpointInfo::step does. `seconds` count
+  // from the start of the run's training. A double that is not known is NaN.
+  struct StepRow {  // `steps` steps that end with `step`: their mean loss
+    std::uint64_t step = 0;
+    std::uint64_t steps = 1;
+    double loss = 0;
+    double learning_rate = 0;
+    std::uint64_t samples = 0;
+    double batches_per_second = 0;
+    unsigned nodes = 0;
+    double seconds = 0;
+  };
+  struct EvaluationRow {
+    std::uint64_t step = 0;
+    double loss = 0;
+    double accuracy = 0;
+    std::uint64_t samples = 0;
+  };
+  // One stay of a node. Added when it joins and again when it leaves: the row of the same name, peer and
+  // joined_seconds is replaced.
+  struct NodeRow {
+    std::string name;
+    std::string peer;
+    std::string engine;
+    double joined_seconds = 0;
+    double left_seconds = std::numeric_limits<double>::quiet_NaN();  // NaN: has not left
+    std::string reason;
+    std::uint64_t batches = 0;
+  };
+  struct EventRow {
+    double seconds = 0;
+    std::string text;
+  };
+  struct CheckpointRow {
+    std::uint64_t step = 0;
+    std::string file;
+    std::uint64_t bytes = 0;
+    double write_seconds = 0;
+  };
+
+  // Creates the file and its tables if need be. incompatible when a newer w5xde made it.
+  static Result<RunDatabase> open(const std::filesystem::path& path);
+  // For reading only, also while the run's coordinator writes; add() and the like are refused.
+  static Result<RunDatabase> look(const std::filesystem::path& path);
+
+  RunDatabase(RunDatabase&&) noexcept;
+  RunDatabase& operator=(RunDatabase&&) noexcept;
+  ~RunDatabase();  // commits what is open, if it can
+
+  // Each begins a transaction if none is open; the row is safe once flush() returned. A row of the same key
+  // is replaced.
+  Status add(const StepRow& row);
+  Status add(const EvaluationRow& row);
+  Status add(const NodeRow& row);
+  Status add(const EventRow& row);
+  Status add(const CheckpointRow& row);
+
+  // A resumed run: rows of steps past the checkpoint are gone. Nodes and events, which did happen, stay.
+  Status forget_after(std::uint64_t step);
+
+  // Commits the open transaction. When that fails its rows are dropped, and the next add() begins anew.
+  Status flush();
+
+  // Oldest first; empty when they cannot be read.
+  std::vector<StepRow> steps(
+      std::size_t rows_max) const;  // evenly thinned, the first and the last always there
+  std::vector<EvaluationRow> evaluations() const;
+  std::vector<NodeRow> nodes() const;
+  std::vector<EventRow> events(std::size_t rows_max) const;  // the last ones
+  std::vector<CheckpointRow> checkpoints() const;
+
+ private:
+  explicit RunDatabase(std::unique_ptr<Sqlite> database);
+
+  std::unique_ptr<Sqlite> database_;
+};
+
+}  // namespace w5xde

@@ -1,0 +1,58 @@
+// A run on disk: RUN/{run.toml,run.db,checkpoints/,summary.json,lock,model.pt}. docs/run_folder.md says what
+// each is for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/checkpoint.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+class RunFolder {
+ public:
+  // Creates the folder if need be and locks it for as long as this object or a copy of it lives, or the
+  // process does. invalid, with the owner's process id, when another coordinator has it. Clears away the
+  // temporary files of a coordinator that was killed while it wrote.
+  static Result<RunFolder> open(const std::filesystem::path& folder);
+
+  // For reading only: takes no lock and creates nothing. invalid when the folder is not a run's.
+  static Result<RunFolder> look(const std::filesystem::path& folder);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path run_toml() const { return path_ / "run.toml"; }
+  std::filesystem::path database() const { return path_ / "run.db"; }
+  std::filesystem::path summary() const { return path_ / "summary.json"; }
+  std::filesystem::path model_file() const { return path_ / "model.pt"; }
+  std::filesystem::path checkpoint_path(std::uint64_t step) const;  // checkpoints/step-000000123.safetensors
+  std::filesystem::path best_checkpoint() const;                    // a second name of one of them
+
+  // The checkpoints that are there, newest first, by file name; best.safetensors is not among them.
+  std::vector<std::filesystem::path> checkpoints() const;
+
+  // The newest whole checkpoint, or none when there is no checkpoint at all. Ones that do not open are
+  // skipped and each leaves a line in `skipped`; best.safetensors is tried last. An error when there are
+  // checkpoints but none can be used: to begin again from nothing is then not ours to decide.
+  Result<std::optional<CheckpointFile>> newest(std::vector<std::string>* skipped = nullptr) const;
+
+  // After the checkpoint of `step` was written: makes it best.safetensors if it is the `best`, and deletes
+  // all but the last `keep` of those up to `step`. Never deletes best.safetensors nor the checkpoint of
+  // `step`.
+  Status retain(std::uint64_t step, bool best, unsigned keep) const;
+
+ private:
+  class Lock;
+
+  RunFolder(std::filesystem::path path, std::shared_ptr<Lock> lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::filesystem::path path_;
+  std::shared_ptr<Lock> lock_;  // null when only looking
+};
+
+}  // namespace w5xde

@@ -1,0 +1,83 @@
+// The end-of-run summary: printed, and as JSON in RUN/summary.json and --json.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// A double that is not known is NaN: null in JSON, "-" on a terminal.
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+struct LossStats {
+  double first = kUnknown;
+  double last = kUnknown;
+  double mean = kUnknown;
+};
+
+struct EvaluationStats {
+  double loss = kUnknown;
+  double accuracy = kUnknown;  // 0 to 1
+};
+
+struct TrafficStats {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
+// Whether every sample was committed exactly once.
+struct AuditStats {
+  std::uint64_t samples_expected = 0;
+  std::uint64_t samples_committed = 0;
+  std::uint64_t slots_leased_again = 0;
+  std::uint64_t duplicates_dropped = 0;
+
+  bool passed() const { return samples_committed == samples_expected; }
+};
+
+struct NodeSummary {
+  std::string name;
+  std::uint64_t batches = 0;
+  LossStats loss;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  double throughput_bytes_per_second = 0;
+  double compression_ratio = kUnknown;  // bytes before / bytes after
+  double network_seconds = 0;
+  double compression_seconds = 0;
+  double compute_seconds = 0;
+};
+
+struct Summary {
+  std::string mode;
+  std::uint64_t nodes = 0;
+  double seconds = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t batches = 0;
+  double batches_per_second = 0;
+  std::uint64_t samples = 0;
+  double epochs = 0;
+  LossStats loss;
+  std::optional<EvaluationStats> evaluation;
+  TrafficStats bytes;
+  double throughput_bytes_per_second = 0;
+  double compression_ratio = kUnknown;
+  std::uint64_t memory_bytes = 0;
+  std::string parameters_hash;
+  AuditStats audit;
+  std::vector<NodeSummary> per_node;
+};
+
+std::string to_json(const Summary& summary);  // indented, ends with a newline
+std::string to_text(const Summary& summary);  // for a terminal of 100 columns, ends with a newline
+
+// corrupt when the text is not what to_json writes; keys it does not know are left alone.
+Result<Summary> summary_from_json(std::string_view text);
+
+}  // namespace w5xde

@@ -1,0 +1,212 @@
+#include "record/summary.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace w5xde {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has neither NaN nor infinity.
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+Json json_of(const LossStats& loss) {
+  return {{"first", number(loss.first)}, {"last", number(loss.last)}, {"mean", number(loss.mean)}};
+}
+
+Json json_of(const NodeSummary& node) {
+  return {{"name", node.name},
+          {"batches", node.batches},
+          {"loss", json_of(node.loss)},
+          {"bytes_sent", node.bytes_sent},
+          {"bytes_received", node.bytes_received},
+          {"throughput_bytes_per_second", number(node.throughput_bytes_per_second)},
+          {"compression_ratio", number(node.compression_ratio)},
+          {"network_seconds", number(node.network_seconds)},
+          {"compression_seconds", number(node.compression_seconds)},
+          {"compute_seconds", number(node.compute_seconds)}};
+}
+
+Json json_of(const AuditStats& audit) {
+  return {{"samples_expected", audit.samples_expected},
+          {"samples_committed", audit.samples_committed},
+          {"slots_leased_again", audit.slots_leased_again},
+          {"duplicates_dropped", audit.duplicates_dropped}};
+}
+
+// Reads the values of an object, and remembers the first that is missing or of another kind.
+class ObjectReader {
+ public:
+  ObjectReader(const Json& json, std::string where, std::string& problem)
+      : json_(json), where_(std::move(where)), problem_(problem) {
+    if (!json_.is_object()) fail("");
+  }
+
+  void read(const char* key, std::uint64_t& field) {
+    const Json* value = find(key);
+    if (value && value->is_number_unsigned()) {
+      field = value->get<std::uint64_t>();
+    } else {
+      fail(key);
+    }
+  }
+
+  void read(const char* key, double& field) {
+    const Json* value = find(key);
+    if (value && value->is_number()) {
+      field = value->get<double>();
+    } else if (value && value->is_null()) {
+      field = kUnknown;
+    } else {
+      fail(key);
+    }
+  }
+
+  void read(const char* key, std::string& field) {
+    const Json* value = find(key);
+    if (value && value->is_string()) {
+      field = value->get<std::string>();
+    } else {
+      fail(key);
+    }
+  }
+
+  void read(const char* key, LossStats& loss) {
+    ObjectReader reader = object(key);
+    reader.read("first", loss.first);
+    reader.read("last", loss.last);
+    reader.read("mean", loss.mean);
+  }
+
+  ObjectReader object(const char* key) {
+    static const Json kNothing;
+    const Json* value = find(key);
+    return {value ? *value : kNothing, where_ + key, problem_};
+  }
+
+  const Json* find(const char* key) const {
+    const auto found = json_.find(key);
+    return found == json_.end() ? nullptr : &*found;
+  }
+
+  void fail(std::string_view key) {
+    if (!problem_.empty()) return;
+    problem_ = where_;
+    if (!problem_.empty() && !key.empty()) problem_ += '.';
+    problem_ += key;
+  }
+
+ private:
+  const Json& json_;
+  std::string where_;
+  std::string& problem_;
+};
+
+NodeSummary read_node(ObjectReader reader) {
+  NodeSummary node;
+  reader.read("name", node.name);
+  reader.read("batches", node.batches);
+  reader.read("loss", node.loss);
+  reader.read("bytes_sent", node.bytes_sent);
+  reader.read("bytes_received", node.bytes_received);
+  reader.read("throughput_bytes_per_second", node.throughput_bytes_per_second);
+  reader.read("compression_ratio", node.compression_ratio);
+  reader.read("network_seconds", node.network_seconds);
+  reader.read("compression_seconds", node.compression_seconds);
+  reader.read("compute_seconds", node.compute_seconds);
+  return node;
+}
+
+AuditStats read_audit(ObjectReader reader) {
+  AuditStats audit;
+  reader.read("samples_expected", audit.samples_expected);
+  reader.read("samples_committed", audit.samples_committed);
+  reader.read("slots_leased_again", audit.slots_leased_again);
+  reader.read("duplicates_dropped", audit.duplicates_dropped);
+  return audit;
+}
+
+std::optional<EvaluationStats> read_evaluation(ObjectReader& summary) {
+  const Json* json = summary.find("evaluation");
+  if (json && json->is_null()) return std::nullopt;
+  EvaluationStats evaluation;
+  ObjectReader reader = summary.object("evaluation");
+  reader.read("loss", evaluation.loss);
+  reader.read("accuracy", evaluation.accuracy);
+  return evaluation;
+}
+
+}  // namespace
+
+std::string to_json(const Summary& summary) {
+  Json evaluation;
+  if (summary.evaluation) {
+    evaluation = {{"loss", number(summary.evaluation->loss)},
+                  {"accuracy", number(summary.evaluation->accuracy)}};
+  }
+  Json per_node = Json::array();
+  for (const NodeSummary& node : summary.per_node) per_node.push_back(json_of(node));
+  const Json json = {{"mode", summary.mode},
+                     {"nodes", summary.nodes},
+                     {"seconds", number(summary.seconds)},
+                     {"steps", summary.steps},
+                     {"batches", summary.batches},
+                     {"batches_per_second", number(summary.batches_per_second)},
+                     {"samples", summary.samples},
+                     {"epochs", number(summary.epochs)},
+                     {"loss", json_of(summary.loss)},
+                     {"evaluation", std::move(evaluation)},
+                     {"bytes", {{"sent", summary.bytes.sent}, {"received", summary.bytes.received}}},
+                     {"throughput_bytes_per_second", number(summary.throughput_bytes_per_second)},
+                     {"compression_ratio", number(summary.compression_ratio)},
+                     {"memory_bytes", summary.memory_bytes},
+                     {"parameters_hash", summary.parameters_hash},
+                     {"audit", json_of(summary.audit)},
+                     {"per_node", std::move(per_node)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Summary> summary_from_json(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return corrupt("the summary is not JSON");
+  Summary summary;
+  std::string problem;
+  ObjectReader reader(json, "", problem);
+  if (!json.is_object()) return corrupt("the summary is not a JSON object");
+  reader.read("mode", summary.mode);
+  reader.read("nodes", summary.nodes);
+  reader.read("seconds", summary.seconds);
+  reader.read("steps", summary.steps);
+  reader.read("batches", summary.batches);
+  reader.read("batches_per_second", summary.batches_per_second);
+  reader.read("samples", summary.samples);
+  reader.read("epochs", summary.epochs);
+  reader.read("loss", summary.loss);
+  summary.evaluation = read_evaluation(reader);
+  ObjectReader bytes = reader.object("bytes");
+  bytes.read("sent", summary.bytes.sent);
+  bytes.read("received", summary.bytes.received);
+  reader.read("throughput_bytes_per_second", summary.throughput_bytes_per_second);
+  reader.read("compression_ratio", summary.compression_ratio);
+  reader.read("memory_bytes", summary.memory_bytes);
+  reader.read("parameters_hash", summary.parameters_hash);
+  summary.audit = read_audit(reader.object("audit"));
+  const Json* per_node = reader.find("per_node");
+  if (!per_node || !per_node->is_array()) return corrupt("the summary has no per_node");
+  for (const Json& node : *per_node) {
+    const std::string where = fmt::format("per_node[{}]", summary.per_node.size());
+    summary.per_node.push_back(read_node(ObjectReader(node, where, problem)));
+  }
+  if (!problem.empty())
+    return corrupt(fmt::format("the summary's {} is missing or of another kind", problem));
+  return summary;
+}
+
+}  // namespace w5xde

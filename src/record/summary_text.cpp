@@ -1,0 +1,168 @@
+#include "record/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+namespace w5xde {
+
+namespace {
+
+// More nodes than kNodesMax are cut to the first kNodesShown: a terminal should still show the totals above.
+constexpr std::size_t kNodesMax = 12;
+constexpr std::size_t kNodesShown = 10;
+constexpr std::size_t kNameCharsMax = 16;
+
+// 60,000
+std::string grouped(std::uint64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+// "1 node", "3 nodes"
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
+}
+
+std::string loss_text(double loss) {
+  if (std::isnan(loss)) return "-";
+  const double size = std::abs(loss);
+  const bool plain = size == 0 || (size >= 0.001 && size < 100'000);
+  return plain ? fmt::format("{:.4f}", loss) : fmt::format("{:.2e}", loss);
+}
+
+// Three digits or so, and the unit in which they are readable.
+std::string bytes_text(double bytes, std::string_view per = "") {
+  constexpr std::array kUnits = {"B", "KB", "MB", "GB", "TB", "PB"};
+  if (!std::isfinite(bytes)) return "-";
+  std::size_t unit = 0;
+  while (bytes >= 999.95 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}{}", bytes, unit == 0 ? 0 : 1, kUnits[unit], per);
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  return bytes_text(static_cast<double>(bytes));
+}
+
+std::string ratio_text(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("{:.2f}x", ratio) : "-";
+}
+
+std::string seconds_text(double seconds) {
+  if (!std::isfinite(seconds)) return "-";
+  if (seconds < 59.995) return fmt::format("{:.2f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+// In a column whose head says that these are seconds.
+std::string seconds_cell(double seconds) {
+  return std::isfinite(seconds) ? fmt::format("{:.{}f}", seconds, seconds < 1000 ? 2 : 0) : "-";
+}
+
+// Of a UTF-8 character, not of what follows in it.
+bool is_first_byte(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+}
+
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, is_first_byte));
+}
+
+// Cuts between characters, not inside one.
+std::string short_name(const std::string& name) {
+  std::size_t chars = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (is_first_byte(name[i]) && ++chars > kNameCharsMax) return name.substr(0, i) + "…";
+  }
+  return name;
+}
+
+using Row = std::array<std::string, 10>;
+
+// The first column to the left, the others to the right, each as wide as its widest cell.
+std::string table_text(const std::vector<Row>& rows) {
+  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - width_of(row[i]), ' ');
+      text += i == 0 ? "  " + row[i] + padding : "  " + padding + row[i];
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string nodes_text(const std::vector<NodeSummary>& nodes) {
+  if (nodes.empty()) return "";
+  const std::size_t shown = nodes.size() > kNodesMax ? kNodesShown : nodes.size();
+  std::vector<Row> rows = {
+      {"", "", "loss", "", "", "", "", "seconds", "", ""},
+      {"node", "batches", "first", "last", "mean", "throughput", "ratio", "network", "compress", "compute"}};
+  for (const NodeSummary& node : std::span(nodes).first(shown)) {
+    rows.push_back({short_name(node.name), grouped(node.batches), loss_text(node.loss.first),
+                    loss_text(node.loss.last), loss_text(node.loss.mean),
+                    bytes_text(node.throughput_bytes_per_second, "/s"), ratio_text(node.compression_ratio),
+                    seconds_cell(node.network_seconds), seconds_cell(node.compression_seconds),
+                    seconds_cell(node.compute_seconds)});
+  }
+  std::string text = "\n" + table_text(rows);
+  if (shown < nodes.size()) text += fmt::format("  … and {} more (all in --json)\n", nodes.size() - shown);
+  return text;
+}
+
+std::string audit_text(const AuditStats& audit) {
+  const std::string again =
+      fmt::format("{} leased again, {} dropped", counted(audit.slots_leased_again, "slot"),
+                  counted(audit.duplicates_dropped, "duplicate"));
+  const std::string samples = fmt::format("{} of {} samples committed", grouped(audit.samples_committed),
+                                          grouped(audit.samples_expected));
+  if (audit.passed()) return fmt::format("audit: {} exactly once; {}\n", samples, again);
+  const std::string problem = audit.samples_committed < audit.samples_expected
+                                  ? grouped(audit.samples_expected - audit.samples_committed) + " MISSING"
+                                  : grouped(audit.samples_committed - audit.samples_expected) + " TOO MANY";
+  return fmt::format("AUDIT FAILED: {}, {}; {}\n", samples, problem, again);
+}
+
+}  // namespace
+
+std::string to_text(const Summary& summary) {
+  std::string text;
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += fmt::format("  {:<12}  {}\n", label, value);
+  };
+  text += fmt::format("{} training with {} took {}\n", summary.mode, counted(summary.nodes, "node"),
+                      seconds_text(summary.seconds));
+  line("steps", fmt::format("{}  ({}, {:.2f} epochs)", grouped(summary.steps),
+                            counted(summary.samples, "sample"), summary.epochs));
+  line("batches", fmt::format("{}  ({:.1f} a second)", grouped(summary.batches), summary.batches_per_second));
+  line("loss", fmt::format("{} first, {} last, {} mean", loss_text(summary.loss.first),
+                           loss_text(summary.loss.last), loss_text(summary.loss.mean)));
+  if (summary.evaluation) {
+    const double accuracy = summary.evaluation->accuracy;
+    line("evaluation", fmt::format("{} loss", loss_text(summary.evaluation->loss)) +
+                           (std::isnan(accuracy) ? "" : fmt::format(", {:.2f} % accuracy", accuracy * 100)));
+  }
+  line("network", fmt::format("{} sent, {} received, {}", bytes_text(summary.bytes.sent),
+                              bytes_text(summary.bytes.received),
+                              bytes_text(summary.throughput_bytes_per_second, "/s")));
+  line("compression", ratio_text(summary.compression_ratio));
+  line("memory", bytes_text(summary.memory_bytes));
+  line("parameters", summary.parameters_hash);
+  return text + nodes_text(summary.per_node) + "\n" + audit_text(summary.audit);
+}
+
+}  // namespace w5xde
