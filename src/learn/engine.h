@@ -89,7 +89,7 @@ class EngineLibrary {
 
  private:
   using Make = Result<std::unique_ptr<Engine>> (*)(const ModelOptions&, const std::filesystem::path&);
-  explicit EngineLibrary(Make entry) : make_(entry) {}
+  explicit EngineLibrary(Make function) : make_(function) {}
   Make make_;
 };
 

@@ -1,0 +1,444 @@
+// The plug-in: an Engine on libtorch.
+#include "learn/engine.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/random.h"
+#include "model.h"
+#include "samples.h"
+
+namespace w5xde::torch_engine {
+
+namespace {
+
+enum class Loss { cross_entropy, mse, own };
+
+// Runs what calls into torch: nothing is thrown past it.
+template <class Function>
+auto without_exceptions(std::string_view what, const Function& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::system, fmt::format("{}: out of memory", what)};
+  } catch (const std::exception& thrown) {
+    return invalid(fmt::format("{}: {}", what, first_line(thrown)));
+  } catch (...) {
+    return invalid(fmt::format("{}: torch failed without saying why", what));
+  }
+}
+
+Result<BlockLayout::Entry> entry_of(const ModelTensor& named) {
+  W5XDE_TRY(const Shape shape, Shape::make({named.tensor.sizes().data(), named.tensor.sizes().size()}));
+  return BlockLayout::Entry{named.name, shape, 0};
+}
+
+Result<std::shared_ptr<const BlockLayout>> layout_of(const std::vector<ModelTensor>& tensors) {
+  std::vector<BlockLayout::Entry> entries;
+  for (const ModelTensor& named : tensors) {
+    W5XDE_TRY(entries.emplace_back(), entry_of(named));
+  }
+  return BlockLayout::make(std::move(entries), kFloatsMax);
+}
+
+at::Tensor view_of(const float* memory, const at::Tensor& like) {
+  // from_blob has no const; nothing writes through a view of state.
+  return at::from_blob(const_cast<float*>(memory), like.sizes(), at::kFloat);
+}
+
+// Copies any tensor of numbers to memory that is laid out row by row.
+void copy_out(const at::Tensor& from, float* to) {
+  if (from.is_cpu() && from.scalar_type() == at::kFloat && from.is_contiguous()) {
+    std::memcpy(to, from.data_ptr<float>(), static_cast<std::size_t>(from.numel()) * sizeof(float));
+  } else {
+    const at::NoGradGuard data_only;
+    view_of(to, from).copy_(from);
+  }
+}
+
+void copy_in(const float* from, const at::Tensor& to) {
+  if (to.is_cpu() && to.scalar_type() == at::kFloat) {  // contiguous: the engine made it so
+    std::memcpy(to.data_ptr<float>(), from, static_cast<std::size_t>(to.numel()) * sizeof(float));
+  } else if (to.is_cpu()) {
+    *to.data_ptr<std::int64_t>() = static_cast<std::int64_t>(*from);
+  } else {
+    const at::NoGradGuard data_only;
+    to.copy_(view_of(from, to));
+  }
+}
+
+// Zeroes what lies between the tensors of a block.
+void clear_padding(const BlockLayout& layout, std::span<float> block) {
+  const auto entries = layout.entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::uint64_t end = entries[i].offset + entries[i].shape.elements();
+    const std::uint64_t next = i + 1 < entries.size() ? entries[i + 1].offset : layout.floats();
+    std::fill_n(block.begin() + static_cast<std::ptrdiff_t>(end), next - end, 0.0F);
+  }
+}
+
+class TorchEngine : public Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> make(const ModelOptions& options, const std::filesystem::path& file);
+
+  std::string name() const override { return fmt::format("torch {} {}", TORCH_VERSION, device_.str()); }
+  const ModelDescription& description() const override { return description_; }
+  Status initialise(std::uint64_t seed, std::span<float> state) override;
+  Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
+                       std::span<float> contribution) override;
+  Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
+
+ private:
+  TorchEngine(const ModelOptions& options, at::Device device, Loss loss, std::unique_ptr<Model> model,
+              ModelDescription description);
+
+  // What is not safe before a process forks, once.
+  void start();
+  Status check_floats(std::size_t floats) const;
+  void seed_generator(std::uint64_t seed);
+  // Makes the parameters look at `state`, and the buffers equal to it.
+  void bind(std::span<const float> state);
+  void set_training(bool training);
+
+  // `outputs` is empty where the model has a loss of its own. The slot's loss is loss_scale() times this.
+  Result<at::Tensor> loss_of(at::Tensor& outputs);
+  double loss_scale() const;
+  void backward(const at::Tensor& loss, double scale);
+  void take_gradients(std::span<float> contribution);
+  Status take_buffer_changes(std::span<const float> state, std::span<float> contribution);
+  void drop_gradients();
+
+  ModelOptions options_;
+  at::Device device_;
+  Loss loss_;
+  std::unique_ptr<Model> model_;
+  ModelDescription description_;
+  SampleTensors samples_;
+  std::vector<at::Tensor> file_values_;  // parameters, then buffers, of a TorchScript file
+  at::Tensor root_gradient_;
+  std::optional<bool> training_;
+  bool started_ = false;
+
+  // The parameters as views of one state. Nodes alternate between two states: the views are made once.
+  struct Views {
+    const float* state = nullptr;
+    std::vector<at::Tensor> tensors;
+  };
+  std::array<Views, 4> views_;
+  std::size_t oldest_views_ = 0;
+  const float* bound_ = nullptr;
+};
+
+Result<at::Device> choose_device(const std::string& name) {
+  if (name == "cpu") return at::Device(at::kCPU);
+  if (name != "auto" && name != "cuda" && name != "mps") {
+    return invalid(fmt::format("there is no device '{}'; there are auto, cpu, cuda and mps", name));
+  }
+  if (name != "mps" && at::hasCUDA()) return at::Device(at::kCUDA, 0);
+  if (name != "cuda" && at::hasMPS()) return at::Device(at::kMPS);
+  if (name == "auto") return at::Device(at::kCPU);
+  return invalid(fmt::format("device {} is not available here; type --device cpu or --device auto", name));
+}
+
+Result<Loss> choose_loss(const ModelOptions& options, bool scripted) {
+  if (options.loss == "cross-entropy") {
+    if (options.classes > 0) return Loss::cross_entropy;
+    return invalid("loss 'cross-entropy' needs data with classes; for other targets type --loss mse");
+  }
+  if (options.loss == "mse") {
+    if (options.classes == 0) return Loss::mse;
+    return invalid("loss 'mse' is for targets that are no classes; for classes type --loss cross-entropy");
+  }
+  if (options.loss == "own") {
+    if (scripted) return Loss::own;
+    return invalid(
+        fmt::format("'{}' has no loss of its own; type --loss cross-entropy or --loss mse", options.model));
+  }
+  return invalid(fmt::format("there is no loss '{}'; there are cross-entropy, mse and own", options.loss));
+}
+
+Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& options,
+                                                  const std::filesystem::path& file) {
+  return without_exceptions("making the model", [&]() -> Result<std::unique_ptr<Engine>> {
+    // Not options.threads: a thread that starts here would be missing in the processes that are forked later.
+    at::set_num_threads(1);
+    W5XDE_TRY(const at::Device device, choose_device(options.device));
+    const bool scripted = !file.empty();
+    W5XDE_TRY(const Loss loss, choose_loss(options, scripted));
+    W5XDE_TRY(auto model, scripted ? load_scripted(options, file, device) : make_built_in(options, device));
+    ModelDescription description;
+    W5XDE_TRY(description.parameters, layout_of(model->parameters()));
+    W5XDE_TRY(description.buffers, layout_of(model->buffers()));
+    std::unique_ptr<TorchEngine> engine(
+        new TorchEngine(options, device, loss, std::move(model), std::move(description)));
+    if (scripted) {
+      for (const auto* tensors : {&engine->model_->parameters(), &engine->model_->buffers()}) {
+        for (const auto& named : *tensors)
+          engine->file_values_.push_back(named.tensor.detach().cpu().clone());
+      }
+    }
+    return std::unique_ptr<Engine>(std::move(engine));
+  });
+}
+
+TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, Loss loss,
+                         std::unique_ptr<Model> model, ModelDescription description)
+    : options_(options),
+      device_(device),
+      loss_(loss),
+      model_(std::move(model)),
+      description_(std::move(description)),
+      samples_(options, model_->sample_dims(), device),
+      root_gradient_(at::ones({}, at::TensorOptions().device(device))) {}
+
+void TorchEngine::start() {
+  if (started_) return;
+  started_ = true;
+  at::set_num_threads(static_cast<int>(std::max(1U, options_.threads)));
+  static std::once_flag interop;  // libtorch takes this once a process
+  std::call_once(interop, [] {
+    try {
+      at::set_num_interop_threads(1);
+    } catch (const std::exception&) {  // the program that we are loaded into has chosen already
+    }
+  });
+  // One thread on a CPU has no choice of order to begin with.
+  if (options_.threads > 1 || !device_.is_cpu()) at::globalContext().setDeterministicAlgorithms(true, true);
+}
+
+Status TorchEngine::check_floats(std::size_t floats) const {
+  if (floats == description_.floats()) return {};
+  return invalid(fmt::format("a block of {} floats for a model of {}", floats, description_.floats()));
+}
+
+void TorchEngine::seed_generator(std::uint64_t seed) {
+  // The generator of CPUs looks at the low 32 bits only; after mixing, all of the seed is in them.
+  const auto set = [mixed = mix(seed)](at::Generator generator) {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(mixed);
+  };
+  set(at::globalContext().defaultGenerator(at::kCPU));
+  if (!device_.is_cpu()) set(at::globalContext().defaultGenerator(device_));
+}
+
+Status TorchEngine::initialise(std::uint64_t seed, std::span<float> state) {
+  return without_exceptions("initialising the model", [&]() -> Status {
+    W5XDE_CHECK(check_floats(state.size()));
+    std::vector<at::Tensor> values = file_values_;
+    if (values.empty()) {
+      at::manual_seed(
+          seed);  // as it is, so that torch.manual_seed(seed) and the same layers give the same model
+      W5XDE_TRY(const auto fresh, make_built_in(options_, at::kCPU));
+      for (const auto& named : fresh->parameters()) values.push_back(named.tensor);
+      for (const auto& named : fresh->buffers()) values.push_back(named.tensor);
+    }
+    std::ranges::fill(state, 0.0F);
+    auto value = values.begin();
+    float* block = state.data();
+    for (const auto& layout : {description_.parameters, description_.buffers}) {
+      for (const auto& entry : layout->entries()) copy_out((value++)->detach(), block + entry.offset);
+      block += layout->floats();
+    }
+    return Status();
+  });
+}
+
+void TorchEngine::bind(std::span<const float> state) {
+  const auto& parameters = model_->parameters();
+  const auto entries = description_.parameters->entries();
+  if (!device_.is_cpu()) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      copy_in(state.data() + entries[i].offset, parameters[i].tensor.detach());
+    }
+  } else if (bound_ != state.data()) {
+    auto views = std::ranges::find(views_, state.data(), &Views::state);
+    if (views == views_.end()) {
+      views = views_.begin() + static_cast<std::ptrdiff_t>(oldest_views_);
+      oldest_views_ = (oldest_views_ + 1) % views_.size();
+      views->state = state.data();
+      views->tensors.clear();
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        views->tensors.push_back(view_of(state.data() + entries[i].offset, parameters[i].tensor));
+      }
+    }
+    for (std::size_t i = 0; i < entries.size(); ++i) parameters[i].tensor.set_data(views->tensors[i]);
+    bound_ = state.data();
+  }
+  if (model_->buffers().empty()) return;
+  model_->bind_buffers();
+  const float* block = state.data() + description_.parameters->floats();
+  const auto buffers = description_.buffers->entries();
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    copy_in(block + buffers[i].offset, model_->buffers()[i].tensor);
+}
+
+void TorchEngine::set_training(bool training) {
+  if (training_ == training) return;
+  model_->train(training);
+  training_ = training;
+}
+
+Result<at::Tensor> TorchEngine::loss_of(at::Tensor& outputs) {
+  const at::Tensor& targets = samples_.targets();
+  if (loss_ == Loss::own) {
+    at::Tensor loss = model_->own_loss(samples_.inputs(), targets);
+    if (loss.numel() != 1) {
+      return invalid(
+          fmt::format("the model's own loss is a tensor of {}, not one number", c10::str(loss.sizes())));
+    }
+    return loss.reshape({});
+  }
+  outputs = model_->forward(samples_.inputs());
+  if (loss_ == Loss::cross_entropy) {
+    const std::int64_t classes = options_.classes;
+    if (outputs.dim() != 2 || outputs.size(0) != samples_.count() || outputs.size(1) != classes) {
+      return invalid(fmt::format("the model gives {} where cross-entropy over {} classes needs [{}, {}]",
+                                 c10::str(outputs.sizes()), classes, samples_.count(), classes));
+    }
+    return at::nll_loss(at::log_softmax(outputs, 1), targets, {}, at::Reduction::Sum);
+  }
+  if (outputs.numel() != targets.numel()) {
+    return invalid(fmt::format("the model gives {} for targets of {}", c10::str(outputs.sizes()),
+                               c10::str(targets.sizes())));
+  }
+  return at::mse_loss(outputs.reshape(targets.sizes()), targets, at::Reduction::Sum);
+}
+
+double TorchEngine::loss_scale() const {
+  const auto count = static_cast<double>(samples_.count());
+  if (loss_ == Loss::own) return count;
+  if (loss_ == Loss::mse) return count / static_cast<double>(samples_.targets().numel());
+  return 1;
+}
+
+void TorchEngine::backward(const at::Tensor& loss, double scale) {
+  if (device_.is_cpu()) {
+    *root_gradient_.data_ptr<float>() = static_cast<float>(scale);
+  } else {
+    root_gradient_.fill_(scale);
+  }
+  torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(loss)},
+                                                        {root_gradient_}, /*keep_graph=*/false,
+                                                        /*create_graph=*/false, /*accumulate_grad=*/true);
+}
+
+void TorchEngine::take_gradients(std::span<float> contribution) {
+  const auto entries = description_.parameters->entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    // Autograd hands over the tensor that backward made, so this is the only copy. Views of `contribution` as
+    // gradients would be added to instead: an operation for each, and twice the memory traffic.
+    at::Tensor gradient = model_->parameters()[i].tensor.grad();
+    float* to = contribution.data() + entries[i].offset;
+    if (!gradient.defined()) {
+      std::fill_n(to, entries[i].shape.elements(), 0.0F);
+    } else {
+      copy_out(gradient.is_sparse() ? gradient.to_dense() : gradient, to);
+    }
+  }
+}
+
+Status TorchEngine::take_buffer_changes(std::span<const float> state, std::span<float> contribution) {
+  const std::uint64_t first = description_.parameters->floats();
+  const auto entries = description_.buffers->entries();
+  const auto samples = static_cast<float>(samples_.count());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const at::Tensor after = model_->buffer_now(i);
+    if (static_cast<std::uint64_t>(after.numel()) != entries[i].shape.elements()) {
+      return invalid(
+          fmt::format("buffer '{}' changed its shape to {}", entries[i].name, c10::str(after.sizes())));
+    }
+    const float* before = state.data() + first + entries[i].offset;
+    float* to = contribution.data() + first + entries[i].offset;
+    copy_out(after.detach(), to);
+    for (std::uint64_t k = 0; k < entries[i].shape.elements(); ++k) to[k] = samples * (to[k] - before[k]);
+  }
+  return {};
+}
+
+void TorchEngine::drop_gradients() {
+  for (const auto& named : model_->parameters()) named.tensor.mutable_grad().reset();
+}
+
+Result<Sums> TorchEngine::compute(std::span<const float> state, const SlotSamples& samples,
+                                  std::uint64_t seed, std::span<float> contribution) {
+  auto computed = without_exceptions("computing a slot", [&]() -> Result<Sums> {
+    start();
+    W5XDE_CHECK(check_floats(state.size()));
+    W5XDE_CHECK(check_floats(contribution.size()));
+    W5XDE_CHECK(samples_.load(samples));
+    if (samples_.count() == 0) {
+      std::ranges::fill(contribution, 0.0F);
+      return Sums{};
+    }
+    bind(state);
+    set_training(true);
+    if (model_->draws()) seed_generator(seed);
+    const at::AutoGradMode recording(true);
+    at::Tensor outputs;
+    W5XDE_TRY(const at::Tensor loss, loss_of(outputs));
+    if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
+    const double scale = loss_scale();
+    backward(loss, scale);
+    take_gradients(contribution);
+    clear_padding(*description_.parameters, contribution);
+    W5XDE_CHECK(take_buffer_changes(state, contribution));
+    clear_padding(*description_.buffers, contribution.subspan(description_.parameters->floats()));
+    return Sums{.loss = loss.item<double>() * scale, .samples = static_cast<std::uint64_t>(samples_.count())};
+  });
+  drop_gradients();  // after an error too: what is left would be added to
+  return computed;
+}
+
+Result<Evaluation> TorchEngine::evaluate(std::span<const float> state, const SlotSamples& samples) {
+  return without_exceptions("evaluating", [&]() -> Result<Evaluation> {
+    start();
+    W5XDE_CHECK(check_floats(state.size()));
+    W5XDE_CHECK(samples_.load(samples));
+    if (samples_.count() == 0) return Evaluation{};
+    bind(state);
+    set_training(false);
+    const at::NoGradGuard forward_only;
+    at::Tensor outputs;
+    W5XDE_TRY(const at::Tensor loss, loss_of(outputs));
+    Evaluation evaluation{.loss_sum = loss.item<double>() * loss_scale(),
+                          .samples = static_cast<std::uint64_t>(samples_.count())};
+    if (loss_ == Loss::cross_entropy) {
+      const at::Tensor correct = outputs.argmax(1).eq(samples_.targets()).sum();
+      evaluation.correct = static_cast<std::uint64_t>(correct.item<std::int64_t>());
+    }
+    return evaluation;
+  });
+}
+
+}  // namespace
+
+}  // namespace w5xde::torch_engine
+
+#if defined(__clang__)
+// Only the name is C's: the program that calls it is C++ of the same tree.
+#pragma clang diagnostic ignored "-Wreturn-type-c-linkage"
+#endif
+
+extern "C" {
+
+[[gnu::visibility("default")]] extern const std::uint32_t w5xde_engine_interface;
+const std::uint32_t w5xde_engine_interface = w5xde::kEngineInterface;
+
+[[gnu::visibility("default")]] w5xde::Result<std::unique_ptr<w5xde::Engine>> w5xde_engine_make(
+    const w5xde::ModelOptions& options, const std::filesystem::path& model_file) {
+  return w5xde::torch_engine::TorchEngine::make(options, model_file);
+}
+
+}  // extern "C"

@@ -1,0 +1,68 @@
+// What the engine asks of a model, whichever way it came to be: built in, or read from a TorchScript file.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "learn/engine.h"
+#include "w5xde/result.h"
+
+namespace w5xde::torch_engine {
+
+// What the parameters of a model, or its buffers, may come to: a block travels in one frame.
+inline constexpr std::uint64_t kFloatsMax = Limits{}.payload_bytes_max / sizeof(float);
+
+struct ModelTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // How forward() wants one sample.
+  const std::vector<std::int64_t>& sample_dims() const { return sample_dims_; }
+  // The leaves that training changes, each once, in the model's order.
+  const std::vector<ModelTensor>& parameters() const { return parameters_; }
+  // f32 tensors, and i64 scalars, that forward() may change in training.
+  const std::vector<ModelTensor>& buffers() const { return buffers_; }
+
+  // [samples, …] to outputs, or to the loss where the model reckons its own from targets.
+  virtual at::Tensor forward(const at::Tensor& inputs) = 0;
+  virtual at::Tensor own_loss(const at::Tensor& inputs, const at::Tensor& targets);
+  virtual void train(bool training) = 0;
+  // Whether forward() in training may draw random numbers.
+  virtual bool draws() const = 0;
+
+  // A model may put other tensors in the place of its buffers: what buffer `i` is after forward(), and
+  // putting buffers()[i] back before the next.
+  virtual at::Tensor buffer_now(std::size_t i) const { return buffers_[i].tensor; }
+  virtual void bind_buffers() {}
+
+ protected:
+  std::vector<std::int64_t> sample_dims_;
+  std::vector<ModelTensor> parameters_;
+  std::vector<ModelTensor> buffers_;
+};
+
+// "mlp:10,20,10", "lenet", "lenet:dropout=0.25", "resnet-small"; initialised as PyTorch does, from the
+// default generator.
+Result<std::unique_ptr<Model>> make_built_in(const ModelOptions& options, at::Device device);
+
+// With the values of the file.
+Result<std::unique_ptr<Model>> load_scripted(const ModelOptions& options, const std::filesystem::path& file,
+                                             at::Device device);
+
+// What a foreign exception says, in one line.
+std::string first_line(const std::exception& thrown);
+
+}  // namespace w5xde::torch_engine
