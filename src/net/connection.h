@@ -53,6 +53,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   void set_limits(const Limits& limits);
   bool open() const { return state_ == State::open; }
+  // The peer left of its own will, or refused us: the link is not to blame.
+  bool goodbye_received() const { return goodbye_received_; }
 
   std::uint64_t queued_bytes() const { return writer_.queued_bytes(); }
   std::uint64_t queued_frames() const { return writer_.queued_frames(); }
@@ -87,6 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   Owner* owner_;
   State state_ = State::open;
   std::optional<Error> reason_;  // why it is closing
+  bool goodbye_received_ = false;
 
   FrameReader reader_;
   FrameWriter writer_;

@@ -1,0 +1,129 @@
+#include "coordinator/learner.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "learn/engine.h"
+
+namespace w5xde {
+
+namespace {
+
+// More spare memory than this many contributions is given back to the machine.
+constexpr std::size_t kSpareMax = 32;
+
+}  // namespace
+
+bool all_finite(std::span<const float> values) {
+  // The exponent of a float that is no number is all ones. Counting them keeps the loop free of branches.
+  std::uint32_t bad = 0;
+  for (const float value : values) bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  return bad == 0;
+}
+
+Learner::Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<const BlockLayout> buffers,
+                 const Options& options, ThreadPool* pool)
+    : parameters_(std::move(parameters)),
+      buffers_(std::move(buffers)),
+      options_(options),
+      pool_(pool),
+      floats_(parameters_->floats() + buffers_->floats()),
+      fingerprint_(ModelDescription{parameters_, buffers_}.fingerprint()),
+      state_(std::make_shared<AlignedBuffer>(floats_ * sizeof(float))),
+      optimizer_(options.optimizer, parameters_) {
+  std::memset(state_->data(), 0, floats_ * sizeof(float));
+}
+
+Result<std::unique_ptr<Learner>> Learner::from(const CheckpointFile& checkpoint, const Options& options,
+                                               ThreadPool* pool) {
+  auto parameters = checkpoint.layout_of("parameters");
+  if (!parameters) return invalid("the checkpoint has no parameters");
+  auto buffers = checkpoint.layout_of("buffers");
+  if (!buffers) {
+    W5XDE_TRY(buffers, BlockLayout::make({}, 0));
+  }
+  std::unique_ptr<Learner> learner(new Learner(std::move(parameters), std::move(buffers), options, pool));
+  W5XDE_CHECK(learner->restore(checkpoint));
+  return learner;
+}
+
+Status Learner::restore(const CheckpointFile& checkpoint) {
+  W5XDE_CHECK(checkpoint.read("parameters", *parameters_, values().first(parameters_->floats())));
+  if (checkpoint.layout_of("buffers")) {
+    W5XDE_CHECK(checkpoint.read("buffers", *buffers_, values().subspan(parameters_->floats())));
+  }
+  version_ = checkpoint.info().version;
+  optimizer_.set_steps(checkpoint.info().optimizer_steps);
+  // Step 0 has none yet: an optimizer begins with zeros.
+  if (checkpoint.info().optimizer_steps == 0) return {};
+  for (auto& state : optimizer_.states()) {
+    if (Status read = checkpoint.read("optimizer." + state.name, *parameters_, state.block.values()); !read.ok()) {
+      return invalid(fmt::format("the checkpoint was made with another optimizer than {}: {}",
+                                 name_of(options_.optimizer.kind), read.error().message));
+    }
+  }
+  return {};
+}
+
+double Learner::learning_rate() const {
+  return options_.optimizer.learning_rate * options_.schedule.factor(optimizer_.steps());
+}
+
+std::string Learner::parameters_hash() const {
+  return hash128_hex(state_bytes());
+}
+
+Reduction::Buffer Learner::take_buffer() {
+  if (spare_.empty()) return std::make_unique<AlignedBuffer>(floats_ * sizeof(float));
+  Reduction::Buffer buffer = std::move(spare_.back());
+  spare_.pop_back();
+  return buffer;
+}
+
+void Learner::give_back(Reduction::Buffer buffer) {
+  if (buffer && spare_.size() < kSpareMax) spare_.push_back(std::move(buffer));
+}
+
+bool Learner::apply(const AlignedBuffer& sum, std::uint64_t samples, double weight) {
+  const std::span<const float> all(reinterpret_cast<const float*>(sum.data()), floats_);
+  const auto gradient = all.first(parameters_->floats());
+  double scale = weight / static_cast<double>(samples);
+  if (options_.clip_norm > 0) {
+    const double norm = norm_of(gradient, scale, pool_);
+    if (!std::isfinite(norm)) return false;
+    if (norm > options_.clip_norm) scale *= options_.clip_norm / (norm + 1e-6);
+  }
+  // A frame that is not written yet must go on showing the old version.
+  if (state_.use_count() > 1) {
+    if (!other_ || other_.use_count() > 1) other_ = std::make_shared<AlignedBuffer>(floats_ * sizeof(float));
+    std::memcpy(other_->data(), state_->data(), floats_ * sizeof(float));
+    std::swap(state_, other_);
+  }
+  optimizer_.step(values().first(parameters_->floats()), gradient, static_cast<float>(scale), learning_rate(),
+                  pool_);
+  const auto buffers = values().subspan(parameters_->floats());
+  const auto change = all.subspan(parameters_->floats());
+  const auto mean = static_cast<float>(weight / static_cast<double>(samples));
+  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i] += change[i] * mean;
+  ++version_;
+  return true;
+}
+
+std::vector<CheckpointBlock> Learner::blocks() const {
+  const std::span<const float> all(reinterpret_cast<const float*>(state_->data()), floats_);
+  std::vector<CheckpointBlock> blocks = {{"parameters", parameters_.get(), all.first(parameters_->floats())}};
+  if (buffers_->floats() > 0) {
+    blocks.push_back({"buffers", buffers_.get(), all.subspan(parameters_->floats())});
+  }
+  for (const auto& state : optimizer_.states()) {
+    blocks.push_back({"optimizer." + state.name, parameters_.get(), state.block.values()});
+  }
+  return blocks;
+}
+
+}  // namespace w5xde

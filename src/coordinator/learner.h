@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "learn/optimizer.h"
+#include "learn/reduction.h"
+#include "learn/schedule.h"
+#include "record/checkpoint.h"
+#include "tensor/parameter_block.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// The model as the coordinator has it: its floats, and what turns contributions into the next version of them.
+// It has never seen an engine; the checkpoint of step 0 says what the model looks like.
+class Learner {
+ public:
+  struct Options {
+    OptimizerOptions optimizer;
+    Schedule schedule;
+    double clip_norm = 0;
+  };
+  // A version of the floats: parameters, then buffers. Frames that carry it to slow nodes hold on to it.
+  using State = std::shared_ptr<AlignedBuffer>;
+
+  static Result<std::unique_ptr<Learner>> from(const CheckpointFile& checkpoint, const Options& options,
+                                               ThreadPool* pool);
+
+  std::uint64_t floats() const { return floats_; }
+  std::uint64_t version() const { return version_; }
+  const State& state() const { return state_; }
+  Bytes state_bytes() const { return {state_->data(), floats_ * sizeof(float)}; }
+  std::uint64_t model_fingerprint() const { return fingerprint_; }
+  double learning_rate() const;
+  std::string parameters_hash() const;
+
+  // Memory for a contribution to land in.
+  Reduction::Buffer take_buffer();
+  void give_back(Reduction::Buffer buffer);
+  std::vector<Reduction::Buffer>& spare() { return spare_; }
+
+  // One version further: the sum of contributions, divided by its samples and weighted. False, and nothing is
+  // changed, when the sum is not finite.
+  bool apply(const AlignedBuffer& sum, std::uint64_t samples, double weight);
+
+  // All that a checkpoint has of it. The views are good until the next apply().
+  std::vector<CheckpointBlock> blocks() const;
+  std::uint64_t optimizer_steps() const { return optimizer_.steps(); }
+
+ private:
+  Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<const BlockLayout> buffers,
+          const Options& options, ThreadPool* pool);
+  Status restore(const CheckpointFile& checkpoint);
+  std::span<float> values() { return {reinterpret_cast<float*>(state_->data()), floats_}; }
+
+  std::shared_ptr<const BlockLayout> parameters_;
+  std::shared_ptr<const BlockLayout> buffers_;
+  Options options_;
+  ThreadPool* pool_;
+  std::uint64_t floats_;
+  std::uint64_t fingerprint_;
+  std::uint64_t version_ = 0;
+  State state_;
+  State other_;  // the version before, to be written over when nobody holds it
+  mutable Optimizer optimizer_;
+  std::vector<Reduction::Buffer> spare_;
+};
+
+// Whether every float is a number: one that is not would spread to the whole model.
+bool all_finite(std::span<const float> values);
+
+}  // namespace w5xde

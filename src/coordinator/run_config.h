@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "coordinator/round.h"
+#include "learn/optimizer.h"
+#include "learn/schedule.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// What a run is: everything that its result depends on, and how it is kept. run.toml has these by the same
+// names.
+struct RunConfig {
+  std::string model;
+  std::string data;
+  std::string evaluation_data;  // empty: the data's own test split, if it has one
+  std::string loss = "auto";    // auto: cross-entropy where targets are classes, mse where they are not
+
+  Mode mode = Mode::sync;
+  std::uint32_t batch = 32;
+  std::uint32_t slots = 8;
+  std::uint32_t accumulate = 1;      // a step has this many times `slots`
+  std::uint64_t max_staleness = 64;  // async: older contributions count less, much older ones are refused
+
+  // Whichever comes first; 0: no such end. All 0: one epoch.
+  std::uint64_t steps = 0;
+  double epochs = 0;
+  double seconds = 0;
+
+  OptimizerOptions optimizer;
+  std::string schedule = "constant";
+  double clip_norm = 0;  // 0: no clipping
+  std::uint64_t seed = 1;
+  std::uint32_t threads = 1;
+  std::string codec = "none";
+
+  double checkpoint_seconds = 60;
+  std::uint32_t keep = 3;
+  std::uint64_t evaluate_every = 0;  // steps; 0: at the end only
+
+  Status check() const;
+  std::uint32_t step_slots() const { return slots * accumulate; }
+  // Of the whole run, when an epoch has so many; 0: no end in slots.
+  std::uint64_t slots_total(std::uint64_t slots_per_epoch) const;
+};
+
+Result<Mode> parse_mode(std::string_view name);
+std::string_view name_of(Mode mode);
+
+}  // namespace w5xde

@@ -1,0 +1,179 @@
+#include "coordinator/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "w5xde/version.h"
+
+namespace w5xde {
+
+namespace {
+
+// Parameters travel in parts of this size, so that a node's heartbeat gets in between.
+constexpr std::uint64_t kParameterPartFloats = 4 * 1024 * 1024;
+constexpr std::uint64_t kModelPartBytes = 4 * kMiB;
+
+}  // namespace
+
+Session::Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SectionCodec& codec, ThreadPool* pool,
+                 const Log& log)
+    : id_(id), host_(host), log_(log), sender_(codec, pool), receiver_(pool) {
+  connection_ = Connection::start(std::move(stream), *this, Limits::stranger());
+  encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "coordinator", .role = "coordinator"}, head_);
+  (void)connection_->send({.type = FrameType::hello, .head = head_});
+}
+
+Session::~Session() {
+  connection_->detach();
+}
+
+void Session::update_tally() {
+  const LinkReport link = connection_->link();
+  // A node's view: what the coordinator received, it sent.
+  tally.bytes_sent = link.bytes_received;
+  tally.bytes_received = link.bytes_sent;
+  const auto& sent = sender_.stats();
+  const auto& received = receiver_.stats();
+  const std::uint64_t wire = sent.wire_bytes + received.wire_bytes;
+  if (wire > 0) {
+    tally.compression_ratio = static_cast<double>(sent.raw_bytes + received.raw_bytes) / static_cast<double>(wire);
+  }
+}
+
+Result<MutableBytes> Session::place(const FrameHeader& header, Bytes head) {
+  if (header.type != FrameType::contribution) {
+    if (header.payload_bytes == 0) return MutableBytes();
+    return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
+  }
+  if (!ready_) return corrupt("a contribution before ready");
+  W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
+  if (contribution.tensors.empty() && header.payload_bytes == 0) return MutableBytes();
+  const std::uint64_t bytes = host_.floats() * sizeof(float);
+  if (contribution.tensors.size() != 1 || contribution.tensors[0].dtype != DType::f32 ||
+      contribution.tensors[0].byte_count() != bytes) {
+    return corrupt(fmt::format("a contribution that is not one tensor of {} f32", host_.floats()));
+  }
+  if (!arriving_) arriving_ = host_.take_buffer();
+  return receiver_.place(header, {arriving_->data(), bytes});
+}
+
+Status Session::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
+  switch (header.type) {
+    case FrameType::hello:
+      return received_hello(head);
+    case FrameType::status: {
+      if (!greeted_) return corrupt("a status before hello");
+      Head report;
+      encode(host_.status(), report);
+      return connection_->send({.type = FrameType::status, .head = report});
+    }
+    case FrameType::model:
+      if (!offered_ || ready_) return corrupt("a request for a model that was not offered");
+      return send_model();
+    case FrameType::ready:
+      return received_ready(head);
+    case FrameType::contribution:
+      return received_contribution(header, head, payload);
+    default:
+      return corrupt(fmt::format("a node does not send {} frames", name_of(header.type)));
+  }
+}
+
+Status Session::received_hello(Bytes head) {
+  if (greeted_) return corrupt("a second hello");
+  W5XDE_TRY(hello_, decode_hello(head, Limits::stranger()));
+  const Hello mine{.software = "w5xde " + std::string(kVersion)};
+  W5XDE_TRY(const Agreement agreement, negotiate(mine, hello_, {connection_->stream().encrypted()}));
+  log_.verbose("{} is {} ({}), protocol {}", peer(), hello_.name, hello_.software, agreement.protocol);
+  greeted_ = true;
+  tally.name = hello_.name;
+  // Until it is ready it has nothing large to say.
+  limits_ = Limits::stranger();
+  limits_.send_queue_bytes_max = Limits{}.send_queue_bytes_max;
+  limits_.send_queue_frames_max = Limits{}.send_queue_frames_max;
+  connection_->set_limits(limits_);
+  offer();
+  return {};
+}
+
+void Session::offer() {
+  const Offer* run = host_.run_offer();
+  if (!greeted_ || offered_ || run == nullptr || hello_.role != "node") return;
+  offered_ = true;
+  Head head;
+  encode(*run, head);
+  (void)connection_->send({.type = FrameType::offer, .head = head});
+}
+
+Status Session::send_model() {
+  const Bytes file = host_.model_file();
+  for (std::uint64_t at = 0; at < file.size(); at += kModelPartBytes) {
+    const Bytes part = file.subspan(at, std::min<std::uint64_t>(kModelPartBytes, file.size() - at));
+    Head head;
+    encode(ModelPart{.offset = at, .bytes = part.size()}, head);
+    const TensorView view = TensorView::of_bytes(part);
+    W5XDE_CHECK(connection_->send({.type = FrameType::model, .head = head, .payload = {&view, 1}}));
+  }
+  return {};
+}
+
+Status Session::received_ready(Bytes head) {
+  if (!offered_ || ready_) return corrupt("a ready that nobody waits for");
+  W5XDE_TRY(about_, decode_ready(head, limits_));
+  if (about_.model_fingerprint != host_.run_offer()->model_fingerprint) {
+    return incompatible(fmt::format("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model));
+  }
+  ready_ = true;
+  // One contribution at a time, as large as the model at most.
+  limits_.payload_bytes_max = section_bytes_max(host_.floats() * sizeof(float));
+  limits_.tensors_max = 1;
+  connection_->set_limits(limits_);
+  return host_.ready(*this);
+}
+
+Status Session::received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload) {
+  if (!ready_) return corrupt("a contribution before ready");
+  W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
+  if (leases_out_ == 0) return corrupt("a contribution without a lease");
+  --leases_out_;
+  if (contribution.tensors.empty()) return host_.contributed(*this, contribution, nullptr);
+  W5XDE_CHECK(receiver_.finish(header, payload, {arriving_->data(), host_.floats() * sizeof(float)}));
+  return host_.contributed(*this, contribution, std::move(arriving_));
+}
+
+Status Session::send_parameters(const Learner& learner) {
+  const std::uint64_t floats = learner.floats();
+  for (std::uint64_t first = 0; first < floats; first += kParameterPartFloats) {
+    const std::uint64_t count = std::min(kParameterPartFloats, floats - first);
+    head_.clear();
+    encode(Parameters{.version = learner.version(),
+                      .first_float = first,
+                      .floats_total = floats,
+                      .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(count)}}}},
+           head_);
+    const Bytes part = learner.state_bytes().subspan(first * sizeof(float), count * sizeof(float));
+    W5XDE_CHECK(sender_.send(*connection_, FrameType::parameters, head_, part, learner.state()));
+  }
+  version_sent_ = learner.version();
+  return {};
+}
+
+Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed,
+                           std::shared_ptr<const Batch> batch) {
+  head_.clear();
+  encode(Lease{.lease_id = grant.lease,
+               .step = grant.step,
+               .version = version,
+               .seed = seed,
+               .block = grant.block,
+               .work = grant.work,
+               .slot_samples = batch->slot_samples,
+               .tensors = batch->tensors},
+         head_);
+  ++leases_out_;
+  const Bytes payload = batch->payload();
+  return sender_.send(*connection_, FrameType::lease, head_, payload, std::move(batch));
+}
+
+}  // namespace w5xde

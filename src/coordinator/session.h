@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "coordinator/batches.h"
+#include "coordinator/learner.h"
+#include "coordinator/round.h"
+#include "net/connection.h"
+#include "net/payload_codec.h"
+#include "record/summary.h"
+#include "wire/enrolment.h"
+#include "wire/hello.h"
+#include "wire/status.h"
+
+namespace w5xde {
+
+// One peer of the coordinator: a node from hello to goodbye, or an observer. Knows bytes and the order in which
+// things are said; what to say, and what answers mean, is its host's business. Loop thread only.
+class Session final : private Connection::Owner {
+ public:
+  class Host {
+   public:
+    virtual ~Host() = default;
+    // What the run is; none while that is not known yet (offer() is called then).
+    virtual const Offer* run_offer() = 0;
+    virtual Bytes model_file() = 0;
+    virtual std::uint64_t floats() = 0;
+    virtual Reduction::Buffer take_buffer() = 0;
+    // The node can work.
+    virtual Status ready(Session& session) = 0;
+    // `values` is null when the contribution has none.
+    virtual Status contributed(Session& session, const Contribution& contribution, Reduction::Buffer values) = 0;
+    virtual StatusReport status() = 0;
+    // The connection took all that was queued.
+    virtual void drained(Session& session) = 0;
+    // The session may be destroyed from the loop afterwards.
+    virtual void ended(Session& session, const Error& reason) = 0;
+  };
+
+  Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SectionCodec& codec, ThreadPool* pool,
+          const Log& log);
+  ~Session() override;
+
+  NodeId id() const { return id_; }
+  bool is_ready() const { return ready_; }
+  const std::string& name() const { return hello_.name; }
+  const Ready& about() const { return about_; }
+  std::string peer() const { return connection_->stream().peer(); }
+  const Connection& connection() const { return *connection_; }
+
+  // Sends the offer, once the hello is in.
+  void offer();
+  // All floats of a version. `state` is held until they are written.
+  Status send_parameters(const Learner& learner);
+  std::uint64_t version_sent() const { return version_sent_; }
+  Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed,
+                    std::shared_ptr<const Batch> batch);
+  // Leases that are not answered.
+  std::uint32_t leases_out() const { return leases_out_; }
+  void close(Error reason) { connection_->close(std::move(reason)); }
+
+  // What the summary says of it, kept up to date by the host and by bytes().
+  NodeSummary tally;
+  void update_tally();
+
+ private:
+  Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
+  Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
+  void drained() override { host_.drained(*this); }
+  void closed(const Error& reason) override { host_.ended(*this, reason); }
+
+  Status received_hello(Bytes head);
+  Status received_ready(Bytes head);
+  Status received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload);
+  Status send_model();
+
+  const NodeId id_;
+  Host& host_;
+  Log log_;
+  std::shared_ptr<Connection> connection_;
+  Hello hello_;
+  bool greeted_ = false;
+  bool offered_ = false;
+  bool ready_ = false;
+  Ready about_;
+  Limits limits_;
+  PayloadSender sender_;
+  PayloadReceiver receiver_;
+  Reduction::Buffer arriving_;
+  std::uint64_t version_sent_ = UINT64_MAX;
+  std::uint32_t leases_out_ = 0;
+  Head head_;
+};
+
+}  // namespace w5xde

@@ -1,0 +1,80 @@
+#include "node/computation.h"
+
+#include <algorithm>
+#include <array>
+
+#include "learn/seeds.h"
+
+namespace w5xde {
+
+namespace {
+
+// The samples `first` … of a tensor of samples.
+TensorView rows_of(const TensorDescriptor& tensor, Bytes bytes, std::uint64_t first, std::uint32_t count) {
+  std::array<std::int64_t, kRankMax> dims{};
+  std::ranges::copy(tensor.shape.dims(), dims.begin());
+  dims[0] = count;
+  const Shape shape = Shape::make({dims.data(), tensor.shape.rank()}).value();
+  const std::uint64_t row_bytes =
+      tensor.shape[0] == 0 ? 0 : tensor.byte_count() / static_cast<std::uint64_t>(tensor.shape[0]);
+  return {bytes.subspan(first * row_bytes, count * row_bytes), tensor.dtype, shape};
+}
+
+std::vector<SlotSamples> slots_of(const Lease& lease, Bytes payload) {
+  const auto views = views_of(lease.tensors, payload);
+  std::vector<SlotSamples> slots;
+  std::uint64_t first = 0;
+  for (const std::uint32_t count : lease.slot_samples) {
+    slots.push_back({rows_of(lease.tensors[0], views[0].bytes(), first, count),
+                     rows_of(lease.tensors[1], views[1].bytes(), first, count)});
+    first += count;
+  }
+  return slots;
+}
+
+}  // namespace
+
+Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<const float> state) {
+  const Instant begun = SteadyClock().now();
+  const auto slots = slots_of(lease, payload);
+  Computed computed;
+  W5XDE_CHECK(lease.work == Work::train ? train(lease, slots, state, computed)
+                                        : evaluate(slots, state, computed));
+  computed.busy = SteadyClock().now() - begun;
+  return computed;
+}
+
+Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots, std::span<const float> state,
+                          Computed& computed) {
+  Reduction reduction(lease.block.slot_count, floats_);
+  for (std::uint32_t i = 0; i < lease.block.slot_count; ++i) {
+    Reduction::Buffer values = take_buffer();
+    const std::uint64_t seed = slot_seed(lease.seed, lease.block.first_slot + i);
+    const std::span<float> floats(reinterpret_cast<float*>(values->data()), floats_);
+    W5XDE_TRY(const Sums sums, engine_.compute(state, slots[i], seed, floats));
+    // The block's own slots from 0 on have the same tree below them: the block is aligned.
+    W5XDE_CHECK(reduction.add({i, 1}, std::move(values), sums, nullptr, spare_));
+  }
+  computed.values = reduction.take(computed.sums);
+  return {};
+}
+
+Status Computation::evaluate(std::span<const SlotSamples> slots, std::span<const float> state,
+                             Computed& computed) {
+  for (const SlotSamples& slot : slots) {
+    W5XDE_TRY(const Evaluation evaluation, engine_.evaluate(state, slot));
+    computed.sums.loss += evaluation.loss_sum;
+    computed.sums.samples += evaluation.samples;
+    computed.correct += evaluation.correct;
+  }
+  return {};
+}
+
+Reduction::Buffer Computation::take_buffer() {
+  if (spare_.empty()) return std::make_unique<AlignedBuffer>(floats_ * sizeof(float));
+  Reduction::Buffer buffer = std::move(spare_.back());
+  spare_.pop_back();
+  return buffer;
+}
+
+}  // namespace w5xde

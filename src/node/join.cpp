@@ -1,0 +1,86 @@
+#include "node/join.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include "net/signals.h"
+
+namespace w5xde {
+
+namespace {
+
+// Connects and works, again and again.
+class Member {
+ public:
+  Member(JoinOptions options, const Log& log)
+      : options_(std::move(options)),
+        log_(log),
+        random_(static_cast<std::uint64_t>(getpid())),
+        signals_(loop_, {SIGINT, SIGTERM}, [this](int) { told_to_leave(); }) {}
+
+  Status run() {
+    connect();
+    while (!result_) {
+      loop_.run_until([&] { return result_ || (node_ && node_->ended()); });
+      if (!result_) stay_over();
+    }
+    return *result_;
+  }
+
+ private:
+  void connect() {
+    ConnectOptions connect_options{.address = options_.address, .attempts_max = options_.attempts_max};
+    connect_options.on_retry = [this](unsigned attempt, const Error& error, Duration delay) {
+      log_.normal("{}: {}; trying again in {:.1f} s (attempt {} of {})", options_.node.name, error.message,
+                  seconds_of(delay), attempt, options_.attempts_max);
+    };
+    connect_tcp(loop_, connect_options, random_, [this](Result<std::unique_ptr<Stream>> stream) {
+      if (leaving_ || !stream.ok()) {
+        result_ = leaving_ ? Status() : Status(std::move(stream).error());
+        return;
+      }
+      node_ = std::make_unique<Node>(loop_, options_.node, log_);
+      node_->start(std::move(*stream));
+    });
+  }
+
+  void stay_over() {
+    const Error reason = *node_->ended();
+    const bool parted = node_->parted();
+    log_.verbose("{}: {} slots computed; {}", options_.node.name, node_->slots_computed(), reason.to_string());
+    node_.reset();
+    if (leaving_ || (parted && reason.kind == ErrorKind::disconnected)) {
+      result_ = Status();
+    } else if (parted || reason.kind != ErrorKind::disconnected) {
+      result_ = Status(reason);
+    } else {
+      log_.normal("{}: {}; connecting again", options_.node.name, reason.message);
+      connect();
+    }
+  }
+
+  void told_to_leave() {
+    // Twice: somebody is in a hurry, and the coordinator knows what to do about lost nodes.
+    if (leaving_ || !node_) result_ = Status();
+    leaving_ = true;
+    if (node_) node_->leave("the node was told to stop");
+  }
+
+  AsioLoop loop_;
+  JoinOptions options_;
+  const Log& log_;
+  Random random_;
+  Signals signals_;
+  std::unique_ptr<Node> node_;
+  bool leaving_ = false;
+  std::optional<Status> result_;
+};
+
+}  // namespace
+
+Status join(JoinOptions options, const Log& log) {
+  return Member(std::move(options), log).run();
+}
+
+}  // namespace w5xde

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "learn/engine.h"
+#include "net/connection.h"
+#include "net/loop.h"
+#include "net/payload_codec.h"
+#include "node/computation.h"
+#include "wire/enrolment.h"
+#include "wire/messages.h"
+
+namespace w5xde {
+
+struct NodeOptions {
+  std::string name;
+  unsigned threads = 1;  // what the engine library was loaded for
+  std::string device = "auto";
+  // Models that are files are kept here, by hash.
+  std::filesystem::path model_cache;
+  std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)> make_engine;
+};
+
+// One stay in a pool: from hello to goodbye over one connection. Takes leases, computes them in the order in
+// which it has their parameters, answers each. The next lease is there before the last one is done, and short
+// leases are computed on the loop's own thread: a hop to another would cost more than it gains. Loop thread
+// only.
+class Node final : private Connection::Owner {
+ public:
+  Node(Loop& loop, NodeOptions options, const Log& log);
+  ~Node() override;
+
+  void start(std::unique_ptr<Stream> stream);
+
+  // Finishes what is being computed, gives back the rest, says goodbye.
+  void leave(std::string reason);
+
+  // Why the stay is over, once it is.
+  const std::optional<Error>& ended() const { return ended_; }
+  // It ended because one of the two said so, not because the link broke: coming again is no use.
+  bool parted() const { return parted_; }
+  std::uint64_t slots_computed() const { return slots_computed_; }
+
+ private:
+  struct Pending {
+    Lease lease;
+    std::shared_ptr<AlignedBuffer> payload;
+  };
+  using State = std::shared_ptr<AlignedBuffer>;  // a version of the model's floats
+
+  Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
+  Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
+  void closed(const Error& reason) override;
+
+  Result<MutableBytes> place_parameters(const FrameHeader& header, Bytes head);
+  Result<MutableBytes> place_lease(const FrameHeader& header, Bytes head);
+  Result<MutableBytes> place_model(const FrameHeader& header, Bytes head);
+  Status received_hello(Bytes head);
+  Status received_offer(Bytes head);
+  Status received_model();
+  Status received_parameters(const FrameHeader& header, Bytes payload);
+  Status make_ready(const std::filesystem::path& model_file);
+  Status send_cold(FrameType type, const Head& head);
+
+  bool computable(const Lease& lease) const;
+  void compute_next();
+  void compute(Pending pending);
+  void computed(const Lease& lease, Result<Computed> result);
+  Status answer(const Lease& lease, Computed& result);
+  Status answer_void(const Lease& lease);
+  void end_leave();
+
+  std::uint64_t wait_until_now();
+
+  Loop& loop_;
+  NodeOptions options_;
+  Log log_;
+  std::shared_ptr<Connection> connection_;
+  Limits limits_;
+  std::optional<Error> ended_;
+  bool parted_ = false;
+  std::optional<std::string> leaving_;
+
+  Offer offer_;
+  std::unique_ptr<Engine> engine_;
+  std::optional<Computation> computation_;
+  std::optional<PayloadSender> sender_;
+  PayloadReceiver receiver_;
+
+  // The model's file while it arrives.
+  std::vector<std::byte> model_bytes_;
+  std::uint64_t model_received_ = 0;
+
+  State state_;  // the newest whole version
+  std::uint64_t version_ = 0;
+  std::vector<State> states_;  // all there are, to land in again
+  State landing_;
+  Parameters landing_parameters_;
+  std::uint64_t landed_floats_ = 0;
+  MutableBytes landing_bytes_;
+
+  Pending arriving_;
+  std::deque<Pending> leases_;
+  bool computing_ = false;
+  std::uint64_t version_computed_ = 0;  // with which the last lease was computed
+  bool compute_posted_ = false;
+  std::optional<Instant> waiting_since_;
+  std::uint64_t wait_ns_ = 0;               // since the last contribution
+  Duration codec_told_ = Duration::zero();  // of the codecs' time, what contributions have told
+  double lease_seconds_ = 1;  // of the last one: short ones are computed right here
+  std::uint64_t slots_computed_ = 0;
+  Head head_;
+
+  // Memory of contributions that are written; shared with the frames that will give theirs back.
+  std::shared_ptr<std::vector<Reduction::Buffer>> returned_;
+  std::unique_ptr<ThreadPool> thread_;  // one, made when a lease takes long
+  // Goes when the node does: what comes back to the loop later asks it first.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+};
+
+}  // namespace w5xde

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "w5xde/result.h"
+#include "wire/messages.h"
+
+namespace w5xde {
+
+// How a run is doing, for an observer: who is in, how fast, why someone was dropped.
+struct StatusReport {
+  struct Node {
+    std::string name;
+    std::string peer;
+    std::string engine;
+    std::uint64_t batches = 0;
+    double batches_per_second = 0;  // while it computes
+    double round_trip_ms = 0;
+    bool late = false;
+    bool operator==(const Node&) const = default;
+  };
+  struct Departure {
+    std::string name;
+    double seconds = 0;  // into the run
+    std::string reason;
+    bool operator==(const Departure&) const = default;
+  };
+
+  std::string run;
+  std::string mode;
+  std::string phase;  // "waiting for nodes", "training", "evaluating", "finishing"
+  std::uint64_t step = 0;
+  std::uint64_t steps_total = 0;  // 0: no end in steps
+  std::uint64_t batches = 0;
+  double epochs = 0;
+  double seconds = 0;
+  double loss = 0;
+  double batches_per_second = 0;
+  std::vector<Node> nodes;
+  std::vector<Departure> departures;  // the last ones
+
+  bool operator==(const StatusReport&) const = default;
+};
+
+void encode(const StatusReport& report, Head& head);
+Result<StatusReport> decode_status(Bytes head, const Limits& limits);
+// The same as JSON text, for --json.
+std::string to_json(const StatusReport& report);
+
+}  // namespace w5xde
