@@ -88,7 +88,7 @@ class ObjectReader {
   ObjectReader object(const char* key) {
     static const Json kNothing;
     const Json* value = find(key);
-    return {value ? *value : kNothing, where_ + key + ".", problem_};
+    return {value ? *value : kNothing, where_ + key, problem_};
   }
 
   const Json* find(const char* key) const {
@@ -96,8 +96,11 @@ class ObjectReader {
     return found == json_.end() ? nullptr : &*found;
   }
 
-  void fail(const char* key) {
-    if (problem_.empty()) problem_ = where_ + key;
+  void fail(std::string_view key) {
+    if (!problem_.empty()) return;
+    problem_ = where_;
+    if (!problem_.empty() && !key.empty()) problem_ += '.';
+    problem_ += key;
   }
 
  private:
@@ -198,7 +201,7 @@ Result<Summary> summary_from_json(std::string_view text) {
   const Json* per_node = reader.find("per_node");
   if (!per_node || !per_node->is_array()) return corrupt("the summary has no per_node");
   for (const Json& node : *per_node) {
-    const std::string where = fmt::format("per_node[{}].", summary.per_node.size());
+    const std::string where = fmt::format("per_node[{}]", summary.per_node.size());
     summary.per_node.push_back(read_node(ObjectReader(node, where, problem)));
   }
   if (!problem.empty())

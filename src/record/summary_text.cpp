@@ -14,7 +14,7 @@ namespace {
 // More nodes than kNodesMax are cut to the first kNodesShown: a terminal should still show the totals above.
 constexpr std::size_t kNodesMax = 12;
 constexpr std::size_t kNodesShown = 10;
-constexpr std::size_t kNameCharsMax = 20;
+constexpr std::size_t kNameCharsMax = 14;
 
 // 60,000
 std::string grouped(std::uint64_t value) {
@@ -57,7 +57,7 @@ std::string ratio_text(double ratio) {
 
 std::string seconds_text(double seconds) {
   if (!std::isfinite(seconds)) return "-";
-  if (seconds < 60) return fmt::format("{:.2f} s", seconds);
+  if (seconds < 59.995) return fmt::format("{:.2f} s", seconds);
   const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
@@ -65,7 +65,7 @@ std::string seconds_text(double seconds) {
 
 // In a column whose head says that these are seconds.
 std::string seconds_cell(double seconds) {
-  return std::isfinite(seconds) ? fmt::format("{:.2f}", seconds) : "-";
+  return std::isfinite(seconds) ? fmt::format("{:.{}f}", seconds, seconds < 1000 ? 2 : 0) : "-";
 }
 
 // Of a UTF-8 character, not of what follows in it.
@@ -100,6 +100,7 @@ std::string table_text(const std::vector<Row>& rows) {
       const std::string padding(widths[i] - width_of(row[i]), ' ');
       text += i == 0 ? "  " + row[i] + padding : "  " + padding + row[i];
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   }
   return text;
@@ -108,8 +109,9 @@ std::string table_text(const std::vector<Row>& rows) {
 std::string nodes_text(const std::vector<NodeSummary>& nodes) {
   if (nodes.empty()) return "";
   const std::size_t shown = nodes.size() > kNodesMax ? kNodesShown : nodes.size();
-  std::vector<Row> rows = {{"node", "batches", "loss first", "last", "mean", "throughput", "ratio",
-                            "network s", "compress s", "compute s"}};
+  std::vector<Row> rows = {
+      {"", "", "loss", "", "", "", "", "seconds", "", ""},
+      {"node", "batches", "first", "last", "mean", "throughput", "ratio", "network", "compress", "compute"}};
   for (const NodeSummary& node : std::span(nodes).first(shown)) {
     rows.push_back({short_name(node.name), grouped(node.batches), loss_text(node.loss.first),
                     loss_text(node.loss.last), loss_text(node.loss.mean),
@@ -142,7 +144,7 @@ std::string to_text(const Summary& summary) {
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<12}  {}\n", label, value);
   };
-  text += fmt::format("{} of {} in {}\n", summary.mode, counted(summary.nodes, "node"),
+  text += fmt::format("{} training with {} took {}\n", summary.mode, counted(summary.nodes, "node"),
                       seconds_text(summary.seconds));
   line("steps", fmt::format("{}  ({}, {:.2f} epochs)", grouped(summary.steps),
                             counted(summary.samples, "sample"), summary.epochs));
