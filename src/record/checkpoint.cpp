@@ -126,9 +126,11 @@ Result<CheckpointInfo> parse_info(std::string_view text) {
   return info;
 }
 
-// Proves what the tensors' own hashes do not: step numbers, names, order.
-std::string checksum_of(std::string_view info, std::string_view groups) {
+// Proves what the tensors' own hashes do not: step numbers, names, order. The same in every format, so that a
+// flipped bit is not mistaken for another format.
+std::string checksum_of(std::string_view format, std::string_view info, std::string_view groups) {
   Hash64 hash;
+  hash.update(bytes_of(format));
   hash.update(bytes_of(info));
   hash.update(bytes_of(groups));
   return hex(hash.digest());
@@ -213,7 +215,7 @@ Result<Described> read_described(const Metadata& metadata) {
   const std::string_view format = text(kFormatKey);
   if (format.empty()) return invalid("this safetensors file is not a checkpoint of w5xde");
   const Described described{text(kInfoKey), text(kGroupsKey)};
-  if (checksum_of(described.info, described.groups) != text(kChecksumKey))
+  if (checksum_of(format, described.info, described.groups) != text(kChecksumKey))
     return corrupt("the checkpoint's metadata is not what was written");
   if (format != std::to_string(kFormat)) {
     return incompatible(
@@ -233,21 +235,32 @@ Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo&
     if (auto checked = check_block(block, blocks); !checked.ok()) return checked;
     groups.push_back(add_block(block, tensors));
   }
-  Metadata metadata;
-  metadata[std::string(kFormatKey)] = std::to_string(kFormat);
-  const std::string& info_written = metadata[std::string(kInfoKey)] = info_text(info);
+  const std::string format_text = std::to_string(kFormat);
+  const std::string described_info = info_text(info);
+  std::string described_groups;
   try {
-    metadata[std::string(kGroupsKey)] = groups.dump();
+    described_groups = groups.dump();
   } catch (const Json::exception&) {
     // Replacing what is no UTF-8, as for the info, would give a file without the tensors it speaks of.
     return invalid("a checkpoint cannot name a tensor in something other than UTF-8");
   }
-  metadata[std::string(kChecksumKey)] = checksum_of(info_written, metadata[std::string(kGroupsKey)]);
+  const Metadata metadata = {
+      {std::string(kFormatKey), format_text},
+      {std::string(kInfoKey), described_info},
+      {std::string(kGroupsKey), described_groups},
+      {std::string(kChecksumKey), checksum_of(format_text, described_info, described_groups)}};
   return write_safetensors(path, tensors, metadata);
 }
 
 Result<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path) {
-  W5XDE_TRY(SafetensorsFile file, SafetensorsFile::open(path));
+  auto opened = SafetensorsFile::open(path);
+  if (!opened.ok()) {
+    Error error = std::move(opened).error();
+    // A dtype that this w5xde does not know: in no format has a checkpoint one.
+    if (error.kind == ErrorKind::incompatible) error.kind = ErrorKind::invalid;
+    return error;
+  }
+  SafetensorsFile file = std::move(opened).value();
   auto read = [&]() -> Result<CheckpointFile> {
     W5XDE_TRY(const Described described, read_described(file.contents().metadata));
     W5XDE_TRY(CheckpointInfo info, parse_info(described.info));

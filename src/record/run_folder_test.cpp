@@ -1,5 +1,6 @@
 #include "record/run_folder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <functional>
 
+#include "base/hash.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {
@@ -237,6 +239,8 @@ TEST_F(RunFolderTest, does_not_pass_over_a_checkpoint_of_a_newer_w5xde) {
   write_step(run, 20);
   Metadata metadata = SafetensorsFile::open(run.checkpoint_path(20)).value().contents().metadata;
   metadata["w5xde_checkpoint"] = "2";
+  metadata["checksum"] =
+      fmt::format("{:016x}", hash64(bytes_of("2" + metadata["info"] + metadata["groups"])));
   ASSERT_TRUE(write_safetensors(run.checkpoint_path(20), {}, metadata).ok());
   const auto newest = run.newest();
   ASSERT_FALSE(newest.ok());

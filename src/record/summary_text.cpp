@@ -14,7 +14,7 @@ namespace {
 // More nodes than kNodesMax are cut to the first kNodesShown: a terminal should still show the totals above.
 constexpr std::size_t kNodesMax = 12;
 constexpr std::size_t kNodesShown = 10;
-constexpr std::size_t kNameCharsMax = 16;
+constexpr std::size_t kNameCharsMax = 14;
 
 // 60,000
 std::string grouped(std::uint64_t value) {

@@ -133,6 +133,13 @@ TEST(SafetensorsTest, a_name_used_twice_is_not_written) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(SafetensorsTest, a_header_too_long_to_be_read_again_is_not_written) {
+  const TemporaryFolder folder;
+  const Metadata metadata = {{"note", std::string(17 << 20, 'x')}};
+  EXPECT_EQ(write_safetensors(folder / "a.safetensors", {}, metadata).error().kind, ErrorKind::overloaded);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.safetensors"));
+}
+
 RC_GTEST_PROP(SafetensorsTest, what_is_written_is_read_back, ()) {
   const TemporaryFolder folder;
   const auto count = *rc::gen::inRange<std::size_t>(0, 6);

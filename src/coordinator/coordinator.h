@@ -1,0 +1,178 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "coordinator/batches.h"
+#include "coordinator/learner.h"
+#include "coordinator/recorder.h"
+#include "coordinator/round.h"
+#include "coordinator/run_config.h"
+#include "coordinator/session.h"
+#include "net/tcp.h"
+#include "record/summary.h"
+
+namespace w5xde {
+
+// Owns a run: listens, takes nodes in, leases out slots, adds up what comes back, and commits steps until the
+// run is over. Drives the round (which decides) and the learner (which reckons). Loop thread only.
+class Coordinator final : private Session::Host {
+ public:
+  struct Options {
+    std::string run;  // its name
+    RunConfig config;
+    Address listen;
+    unsigned nodes_awaited = 1;  // training begins when so many are ready
+  };
+  // What a run begins or goes on with.
+  struct Material {
+    CheckpointFile checkpoint;
+    std::shared_ptr<const Dataset> data;
+    std::shared_ptr<const Dataset> evaluation;  // null: there is none
+    std::optional<MappedFile> model_file;
+    std::string loss;
+  };
+
+  // Listens at once; nodes wait until begin().
+  static Result<std::unique_ptr<Coordinator>> listen(AsioLoop& loop, Options options, RunFolder folder,
+                                                     const Log& log);
+  ~Coordinator() override;
+
+  const Address& address() const { return listener_->address(); }
+  Status begin(Material material);
+
+  // Checkpoints what is committed, says goodbye, and ends.
+  void stop(const std::string& reason);
+
+  // How it ended, once it has: ok when the run is finished.
+  const std::optional<Status>& outcome() const { return outcome_; }
+  bool stopped_early() const { return stopping_; }
+  bool nodes_gone() const { return sessions_.empty(); }
+
+  Summary summary() const;
+  StatusReport status() override;
+  // Called when a line about progress is due.
+  std::function<void(const StatusReport&)> on_progress;
+  // Called just before nodes are sent home: what is to be measured of them must be measured now.
+  std::function<void()> on_finishing;
+
+ private:
+  enum class Phase { waiting, training, finishing, ended };
+
+  Coordinator(AsioLoop& loop, Options options, RunFolder folder, const Log& log);
+
+  // Session::Host
+  const Offer* run_offer() override { return material_ ? &offer_ : nullptr; }
+  Bytes model_file() override { return material_->model_file ? material_->model_file->bytes() : Bytes(); }
+  std::uint64_t floats() override { return learner_->floats(); }
+  Reduction::Buffer take_buffer() override { return learner_->take_buffer(); }
+  Status ready(Session& session) override;
+  Status contributed(Session& session, const Contribution& contribution, Reduction::Buffer values) override;
+  void drained(Session& session) override;
+  void ended(Session& session, const Error& reason) override;
+
+  void accept(std::unique_ptr<Stream> stream);
+  void tick();
+  void arm_tick();
+
+  void start_training();
+  void pump();
+  Status send(const Grant& grant);
+  void send_newest(Session& session);
+
+  Status train_answer(Session& session, const Contribution& contribution, Reduction::Buffer values);
+  Status evaluation_answer(Session& session, const Contribution& contribution);
+  Status bad_answer(Session& session, const Contribution& contribution);
+  bool too_stale(const Contribution& contribution) const;
+  void tell(Session& session, const Contribution& contribution);
+
+  // Commits wait while a checkpoint is written from the memory that they would change, and while the version
+  // at hand is evaluated.
+  bool gate_open() const { return !writing_ && !evaluating_; }
+  void advance();
+  void commit_step();
+  void commit_async();
+  void committed(double loss, std::uint64_t samples, std::uint32_t slots);
+  void record_step(bool now);
+
+  void begin_evaluation();
+  void end_evaluation();
+  bool run_over() const;
+  void try_finish();
+  void write_checkpoint();
+  CheckpointInfo info() const;
+  void fail(Error error);
+  void end(Status status);
+  void event(const std::string& text);
+  double seconds() const;
+  std::uint64_t steps_done() const;
+
+  AsioLoop& loop_;
+  Options options_;
+  Log log_;
+  ThreadPool pool_;
+  Recorder recorder_;
+  std::unique_ptr<TcpListener> listener_;
+  std::map<NodeId, std::unique_ptr<Session>> sessions_;
+  NodeId next_node_ = 1;
+  Loop::TimerId tick_timer_ = 0;
+
+  std::optional<Material> material_;
+  Offer offer_;
+  std::unique_ptr<Learner> learner_;
+  std::optional<Batches> batches_;
+  std::optional<Batches> evaluation_batches_;
+  std::optional<Round> round_;
+  std::optional<Reduction> reduction_;  // sync: of the front step
+
+  Phase phase_ = Phase::waiting;
+  std::optional<Status> outcome_;
+  bool stopping_ = false;
+  bool out_of_time_ = false;
+  Instant begun_;             // of training, in this process
+  double seconds_before_ = 0;  // of training, in those before it
+  Instant stop_asked_;
+
+  // async: accepted, to be applied when the gate opens.
+  struct Waiting {
+    Contribution contribution;
+    Reduction::Buffer values;
+  };
+  std::deque<Waiting> waiting_;
+  std::map<std::pair<std::uint64_t, SlotBlock>, unsigned> bad_answers_;
+
+  bool evaluating_ = false;
+  std::map<std::uint32_t, Contribution> evaluations_;  // by first slot, so that their sum has one order
+  std::optional<std::uint64_t> evaluated_version_;
+  std::optional<EvaluationStats> evaluation_;
+  std::optional<double> best_loss_;
+
+  bool writing_ = false;
+  std::optional<std::uint64_t> checkpointed_version_;
+  Instant checkpoint_due_;
+
+  // What the summary and the audit say.
+  CheckpointInfo counted_;
+  std::vector<NodeSummary> left_;  // nodes that are gone, by name
+  std::uint64_t nodes_seen_ = 0;
+  std::uint64_t batches_here_ = 0;  // committed by this process
+  std::string engine_, processor_;
+  std::deque<StatusReport::Departure> departures_;
+
+  // Of the steps since the last row in the database.
+  RunDatabase::StepRow row_;
+  double row_loss_ = 0;
+  std::uint64_t row_batches_ = 0;
+  Instant row_since_;
+  double batches_per_second_ = 0;
+  Instant progress_due_;
+};
+
+}  // namespace w5xde

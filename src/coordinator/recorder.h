@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "net/loop.h"
+#include "record/checkpoint.h"
+#include "record/run_database.h"
+#include "record/run_folder.h"
+
+namespace w5xde {
+
+// Writes the run folder from a thread of its own, so that a slow disk does not hold up the pool. Loop thread
+// only.
+class Recorder {
+ public:
+  Recorder(Loop& loop, RunFolder folder, const Log& log);
+  ~Recorder();  // writes what it was given
+
+  // Begins with the rows of the first `step` steps.
+  void resume(std::uint64_t step);
+
+  struct Written {
+    std::uint64_t step = 0;
+    Status status;
+  };
+  // The blocks must not change until `done` is called, on the loop.
+  void checkpoint(const CheckpointInfo& info, std::vector<CheckpointBlock> blocks, bool best, unsigned keep,
+                  std::function<void(Written)> done);
+
+  // Rows are lost, and that is logged once, when the database cannot be written.
+  template <class Row>
+  void add(const Row& row) {
+    submit([row](RunDatabase& database) { return database.add(row); });
+  }
+  // What was added is on disk soon.
+  void flush() {
+    submit([](RunDatabase& database) { return database.flush(); });
+  }
+
+  const RunFolder& folder() const { return folder_; }
+
+ private:
+  void submit(std::function<Status(RunDatabase&)> task);
+
+  Loop& loop_;
+  RunFolder folder_;
+  Log log_;
+  // The recorder thread's own.
+  std::optional<RunDatabase> database_;
+  bool database_failed_ = false;
+
+  ThreadPool thread_{1};  // last: it must be gone before what it works with
+};
+
+}  // namespace w5xde
