@@ -185,11 +185,7 @@ TEST(SummaryText, of_one_node_and_of_fifty_fits_a_terminal) {
     const std::string text = to_text(summary);
     for (const std::string& line : lines_of(text)) EXPECT_LE(columns_of(line), 100u) << line;
     const auto shown = std::ranges::count_if(
-<<<<<<< HEAD
-        lines_of(text), [](const auto& line) { return line.starts_with("  a-node-with-a-"); });
-=======
         lines_of(text), [](const auto& line) { return line.starts_with("  a-node-with-a-…"); });
->>>>>>> record
     EXPECT_EQ(shown, nodes == 50 ? 10 : static_cast<std::ptrdiff_t>(nodes));
     EXPECT_EQ(text.find("  … and 40 more (all in --json)\n") != std::string::npos, nodes == 50);
   }
