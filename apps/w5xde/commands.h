@@ -1,17 +1,84 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+
+#include "base/log.h"
+#include "settings.h"
+#include "w5xde/result.h"
 
 namespace w5xde {
 
 // What the program exits with; docs/errors.md lists them.
 enum ExitCode : int {
   kSuccess = 0,
-  kUsage = 2,   // the command line makes no sense
-  kFailed = 3,  // it made sense and did not work out
+  kUsage = 2,         // the command line, run.toml or the data makes no sense: change it
+  kFailed = 3,        // it made sense and did not work out: the message says what to mend
+  kInterrupted = 4,   // stopped by a signal; what was committed is saved, and the run can be resumed
+  kIncompatible = 5,  // the other side is sound but does not fit: another version, engine or model
+  kDiverged = 6,      // training came to numbers that are none; the last good checkpoint is kept
 };
 
-// w5xde inspect FILE: what a safetensors file holds.
-ExitCode inspect(const std::filesystem::path& file);
+// Prints the error, and says which code it is.
+ExitCode report(const Error& error);
+
+struct TrainOptions {
+  std::string run;  // a run folder, or a .toml file; empty: a new folder under runs/
+  Given given;
+  unsigned nodes = 0;  // local ones; serve has none
+  unsigned nodes_awaited = 1;
+  std::string listen = "127.0.0.1:0";
+  bool insecure = false;
+  std::string engine;
+  std::string device = "auto";
+  std::string json;
+  LogTier log = LogTier::normal;
+};
+// w5xde train, w5xde serve: a coordinator, with local nodes or without.
+ExitCode train(const TrainOptions& options);
+
+struct JoinCommand {
+  std::string address;
+  unsigned nodes = 1;
+  unsigned threads = 1;
+  unsigned attempts = 12;
+  std::string name;
+  std::string engine;
+  std::string device = "auto";
+  LogTier log = LogTier::normal;
+};
+// w5xde join HOST:PORT
+ExitCode join_pool(const JoinCommand& options);
+
+// w5xde status HOST:PORT | RUN
+ExitCode status(const std::string& target, const std::string& json);
+
+// w5xde inspect FILE | RUN: what a safetensors file, a checkpoint or a run holds.
+ExitCode inspect(const std::filesystem::path& target);
+
+struct EvalOptions {
+  std::string run;
+  std::string data;
+  std::string checkpoint;  // empty: the newest
+  std::string engine;
+  std::string device = "auto";
+  std::string json;
+};
+// w5xde eval RUN --data D
+ExitCode eval(const EvalOptions& options);
+
+struct BenchOptions {
+  Given given;
+  unsigned lanes = 2;
+  unsigned nodes = 10;
+  unsigned rounds = 5;
+  double seconds = 4;
+  std::string engine;
+  std::string json;
+};
+// w5xde bench compute: the engine alone, on so many cores, no network.
+ExitCode bench_compute(const BenchOptions& options);
+// w5xde bench pool: a pool and the engine alone, interleaved.
+ExitCode bench_pool(const BenchOptions& options);
 
 }  // namespace w5xde

@@ -1,25 +1,171 @@
 // The command line of WIIIIIDE.
-#include "w5xde/version.h"
-
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <string>
 
 #include "commands.h"
+#include "w5xde/version.h"
+
+namespace w5xde {
+
+ExitCode report(const Error& error) {
+  std::fprintf(stderr, "w5xde: %s\n", error.message.c_str());
+  switch (error.kind) {
+    case ErrorKind::invalid:
+      return kUsage;
+    case ErrorKind::incompatible:
+      return kIncompatible;
+    default:
+      return kFailed;
+  }
+}
+
+namespace {
+
+// The run's settings as flags, collected by name. run.toml and resuming need to know which were given.
+void add_settings(CLI::App& command, Given& given) {
+  static RunConfig defaults;  // the help's; CLI11 keeps no copy of what it prints
+  for (const Setting& setting : settings_of(defaults)) {
+    const std::string shown = setting.get();
+    command
+        .add_option_function<std::string>(
+            "--" + setting.name, [&given, name = setting.name](const std::string& value) { given[name] = value; },
+            setting.help)
+        ->default_str(shown)
+        ->type_name("")
+        ->group("Run");
+  }
+}
+
+struct Line {
+  TrainOptions train;
+  JoinCommand join;
+  EvalOptions eval;
+  BenchOptions bench;
+  std::string target;
+  std::string json;
+  std::string log = "normal";
+};
+
+void add_log(CLI::App& command, Line& line) {
+  command.add_option("--log", line.log, "silent, normal or verbose")->capture_default_str();
+}
+
+CLI::App* add_train(CLI::App& app, Line& line) {
+  auto* train = app.add_subcommand("train", "Train on this machine: a coordinator and nodes.");
+  train->add_option("RUN", line.train.run, "A run folder to begin or go on with, or a run.toml");
+  train->add_option("--nodes", line.train.nodes, "Nodes on this machine")->default_val(2)->group("Pool");
+  train->add_option("--listen", line.train.listen, "Where other machines may join")->capture_default_str()->group("Pool");
+  train->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")->group("Pool");
+  train->add_option("--device", line.train.device, "auto, cpu, cuda or mps")->capture_default_str()->group("Pool");
+  train->add_option("--engine", line.train.engine, "The engine's shared library")->group("Pool");
+  train->add_option("--json", line.train.json, "Write the summary here too");
+  add_log(*train, line);
+  add_settings(*train, line.train.given);
+  train->footer(
+      "Examples:\n"
+      "  w5xde train --model mlp:10,20,10 --data synthetic --nodes 10 --seconds 30\n"
+      "  w5xde train runs/fashion --model lenet --data idx:/usr/share/datasets/fashion-mnist --epochs 3\n"
+      "  w5xde train runs/fashion                  go on where it stopped");
+  return train;
+}
+
+CLI::App* add_serve(CLI::App& app, Line& line) {
+  auto* serve = app.add_subcommand("serve", "Coordinate a run; machines join with `w5xde join`.");
+  serve->add_option("RUN", line.train.run, "A run folder to begin or go on with, or a run.toml");
+  serve->add_option("--listen", line.train.listen, "HOST:PORT")->default_val("127.0.0.1:5555")->group("Pool");
+  serve->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")->group("Pool");
+  serve->add_option("--wait-for", line.train.nodes_awaited, "Begin when so many nodes are in")->capture_default_str()->group("Pool");
+  serve->add_option("--engine", line.train.engine, "The engine's shared library")->group("Pool");
+  serve->add_option("--json", line.train.json, "Write the summary here too");
+  add_log(*serve, line);
+  add_settings(*serve, line.train.given);
+  serve->footer(
+      "Examples:\n"
+      "  w5xde serve runs/a --model lenet --data idx:/usr/share/datasets/fashion-mnist --epochs 5\n"
+      "  w5xde serve runs/a --listen 0.0.0.0:5555 --insecure     go on with it, open to the network");
+  return serve;
+}
+
+CLI::App* add_join(CLI::App& app, Line& line) {
+  auto* join = app.add_subcommand("join", "Give this machine to a pool.");
+  join->add_option("HOST:PORT", line.join.address, "The coordinator")->required();
+  join->add_option("--nodes", line.join.nodes, "How many nodes, sharing one engine")->capture_default_str();
+  join->add_option("--threads", line.join.threads, "For one slot's arithmetic; the run's, see its --threads")->capture_default_str();
+  join->add_option("--name", line.join.name, "What the nodes are called; by default this machine's name");
+  join->add_option("--attempts", line.join.attempts, "How often to try a coordinator that does not answer")->capture_default_str();
+  join->add_option("--device", line.join.device, "auto, cpu, cuda or mps")->capture_default_str();
+  join->add_option("--engine", line.join.engine, "The engine's shared library");
+  add_log(*join, line);
+  join->footer("Examples:\n  w5xde join 192.168.1.10:5555\n  w5xde join pool.example.org:5555 --nodes 4");
+  return join;
+}
+
+CLI::App* add_eval(CLI::App& app, Line& line) {
+  auto* eval = app.add_subcommand("eval", "Loss and accuracy of a run's checkpoint.");
+  eval->add_option("RUN", line.eval.run, "The run folder")->required();
+  eval->add_option("--data", line.eval.data, "What to evaluate on; by default what the run does");
+  eval->add_option("--checkpoint", line.eval.checkpoint, "A file; by default the newest");
+  eval->add_option("--device", line.eval.device, "auto, cpu, cuda or mps")->capture_default_str();
+  eval->add_option("--engine", line.eval.engine, "The engine's shared library");
+  eval->add_option("--json", line.eval.json, "Write the scores here too");
+  eval->footer("Example:\n  w5xde eval runs/fashion --data idx:/usr/share/datasets/fashion-mnist");
+  return eval;
+}
+
+CLI::App* add_bench(CLI::App& bench, Line& line, const char* name, const char* help, const char* footer) {
+  auto* command = bench.add_subcommand(name, help);
+  command->add_option("--lanes", line.bench.lanes, "Cores for the engine alone")->capture_default_str();
+  command->add_option("--nodes", line.bench.nodes, "Nodes of the pool")->capture_default_str();
+  command->add_option("--rounds", line.bench.rounds, "How often each is measured; the median counts")->capture_default_str();
+  command->add_option("--measure-seconds", line.bench.seconds, "How long each measurement takes")->capture_default_str();
+  command->add_option("--engine", line.bench.engine, "The engine's shared library");
+  command->add_option("--json", line.bench.json, "Write the figures here too");
+  add_settings(*command, line.bench.given);
+  command->footer(footer);
+  return command;
+}
+
+}  // namespace
+}  // namespace w5xde
 
 int main(int argc, char** argv) {
+  using namespace w5xde;
   CLI::App app("WIIIIIDE: trains PyTorch models on a pool of ordinary machines.");
-  app.set_version_flag("--version", "w5xde " + std::string(w5xde::kVersion));
+  app.set_version_flag("--version", "w5xde " + std::string(kVersion));
   app.require_subcommand(1);
-
-  std::string file;
-  auto* inspect = app.add_subcommand("inspect", "Show what a safetensors file holds.");
-  inspect->add_option("FILE", file, "The file")->required();
-  inspect->footer("Example:\n  w5xde inspect model.safetensors");
-
+  Line line;
+  const auto* train_command = add_train(app, line);
+  const auto* serve_command = add_serve(app, line);
+  const auto* join_command = add_join(app, line);
+  auto* status_command = app.add_subcommand("status", "Who is in a run, how fast, why someone was dropped.");
+  status_command->add_option("HOST:PORT|RUN", line.target, "The coordinator, or the run's folder")->required();
+  status_command->add_option("--json", line.json, "Write it here too");
+  status_command->footer("Examples:\n  w5xde status 127.0.0.1:5555\n  w5xde status runs/fashion");
+  auto* inspect_command = app.add_subcommand("inspect", "What a safetensors file, a checkpoint or a run holds.");
+  inspect_command->add_option("FILE|RUN", line.target, "The file, or the run's folder")->required();
+  inspect_command->footer("Examples:\n  w5xde inspect model.safetensors\n  w5xde inspect runs/fashion");
+  const auto* eval_command = add_eval(app, line);
+  auto* bench = app.add_subcommand("bench", "Measured comparisons.");
+  bench->require_subcommand(1);
+  const auto* compute_command =
+      add_bench(*bench, line, "compute", "The engine alone: no network, no coordinator.",
+                "Example:\n  w5xde bench compute --model mlp:10,20,10 --data synthetic --lanes 2");
+  add_bench(*bench, line, "pool", "A pool beside the engine alone, interleaved.",
+            "Example:\n  w5xde bench pool --model mlp:10,20,10 --data synthetic --nodes 10 --mode async");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? w5xde::kSuccess : w5xde::kUsage;
+    return app.exit(error) == 0 ? kSuccess : kUsage;
   }
-  return w5xde::inspect(file);
+  const auto tier = parse_log_tier(line.log);
+  if (!tier.ok()) return report(tier.error());
+  line.train.log = line.join.log = *tier;
+  if (serve_command->parsed()) line.train.nodes = 0;
+  if (train_command->parsed() || serve_command->parsed()) return train(line.train);
+  if (join_command->parsed()) return join_pool(line.join);
+  if (status_command->parsed()) return status(line.target, line.json);
+  if (inspect_command->parsed()) return inspect(line.target);
+  if (eval_command->parsed()) return eval(line.eval);
+  return compute_command->parsed() ? bench_compute(line.bench) : bench_pool(line.bench);
 }

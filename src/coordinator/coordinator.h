@@ -100,7 +100,7 @@ class Coordinator final : private Session::Host {
   void commit_step();
   void commit_async();
   void committed(double loss, std::uint64_t samples, std::uint32_t slots);
-  void record_step(bool now);
+  void record_step();
 
   void begin_evaluation();
   void end_evaluation();
@@ -167,7 +167,7 @@ class Coordinator final : private Session::Host {
   std::deque<StatusReport::Departure> departures_;
 
   // Of the steps since the last row in the database.
-  RunDatabase::StepRow row_;
+  RunDatabase::StepRow row_{.steps = 0};
   double row_loss_ = 0;
   std::uint64_t row_batches_ = 0;
   Instant row_since_;

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "learn/engine.h"
+#include "net/tcp.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// A process beside this one that has loaded the engine and started no thread. Local nodes are forked from it:
+// they share what loading cost. The coordinator's own process never sees the engine.
+class Nursery {
+ public:
+  struct Options {
+    std::filesystem::path engine;
+    unsigned threads = 1;
+    LogTier log = LogTier::normal;
+  };
+
+  // Call before this process starts a thread or locks anything: the nursery is a fork of it. It loads the engine
+  // in its own time; what is asked of it meanwhile waits.
+  static Result<Nursery> start(const Options& options);
+  Nursery(Nursery&& other) noexcept;
+  Nursery& operator=(Nursery&&) = delete;
+  // The nodes are told to leave, and waited for.
+  ~Nursery();
+
+  // Writes the checkpoint of step 0.
+  Status initialise(const ModelOptions& model, const std::filesystem::path& model_file, std::uint64_t seed,
+                    const std::filesystem::path& checkpoint);
+
+  struct Nodes {
+    unsigned count = 1;
+    Address address;
+    std::string name;  // nodes are NAME-1, NAME-2, …
+    std::string device = "auto";
+    std::filesystem::path model_cache;
+    unsigned attempts_max = 12;
+    bool restart = true;  // those that crash or are killed
+  };
+  Status start_nodes(const Nodes& nodes);
+  // Of the nodes that run now, and of the nursery itself.
+  std::vector<pid_t> processes() const;
+  // Waits until every node has ended; the first error that one ended with.
+  Status wait();
+
+ private:
+  Nursery(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  Result<std::string> ask(const std::string& request) const;
+
+  pid_t pid_ = -1;
+  int socket_ = -1;
+};
+
+// Where the engine lies: beside this program as it was built, or as it is installed.
+Result<std::filesystem::path> find_engine(const std::string& asked_for);
+
+}  // namespace w5xde

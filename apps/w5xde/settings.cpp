@@ -1,0 +1,155 @@
+#include "settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <toml++/toml.h>
+
+#include "base/file.h"
+
+namespace w5xde {
+
+namespace {
+
+template <class T>
+Setting number(std::string name, std::string help, bool fixed, T& value) {
+  return {name, std::move(help), fixed, [&value] { return fmt::format("{}", value); },
+          [&value, name](const std::string& text) -> Status {
+            T parsed{};
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+            if (error != std::errc() || end != text.data() + text.size()) {
+              return invalid(fmt::format("{} = '{}' is not a number that fits; it is {} by default", name, text, value));
+            }
+            value = parsed;
+            return {};
+          },
+          false};
+}
+
+Setting flag(std::string name, std::string help, bool fixed, bool& value) {
+  return {name, std::move(help), fixed, [&value] { return value ? "true" : "false"; },
+          [&value, name](const std::string& text) -> Status {
+            if (text != "true" && text != "false") return invalid(fmt::format("{} = '{}': true or false", name, text));
+            value = text == "true";
+            return {};
+          },
+          false};
+}
+
+Setting word(std::string name, std::string help, bool fixed, std::string& value) {
+  return {std::move(name), std::move(help), fixed, [&value] { return value; },
+          [&value](const std::string& text) -> Status {
+            value = text;
+            return {};
+          },
+          true};
+}
+
+template <class Parse, class T>
+Setting choice(std::string name, std::string help, T& value, Parse parse) {
+  return {std::move(name), std::move(help), true, [&value] { return std::string(name_of(value)); },
+          [&value, parse](const std::string& text) -> Status {
+            W5XDE_TRY(value, parse(text));
+            return {};
+          },
+          true};
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+std::vector<Setting> settings_of(RunConfig& c) {
+  return {
+      word("model", "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, or a TorchScript FILE.pt", true, c.model),
+      word("data", "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, random:FEATURES,CLASSES", true, c.data),
+      word("evaluation-data", "what to evaluate on; by default the data's test split", false, c.evaluation_data),
+      word("loss", "auto, cross-entropy, mse, or own (the module's forward(inputs, targets))", true, c.loss),
+      choice("mode", "sync: the same bits for any nodes; async: no waiting", c.mode, parse_mode),
+      number("batch", "samples a slot", true, c.batch),
+      number("slots", "slots a step: the global batch is batch × slots, whatever the nodes", true, c.slots),
+      number("accumulate", "multiplies the slots of a step", true, c.accumulate),
+      number("max-staleness", "async: versions by which a gradient may be late and count in full", true,
+             c.max_staleness),
+      number("steps", "end after so many steps", false, c.steps),
+      number("epochs", "end after so many epochs (1 when no end is given)", false, c.epochs),
+      number("seconds", "end after so many seconds", false, c.seconds),
+      choice("optimizer", "sgd, adam or adamw", c.optimizer.kind, parse_optimizer),
+      number("learning-rate", "its base", true, c.optimizer.learning_rate),
+      number("momentum", "sgd", true, c.optimizer.momentum),
+      flag("nesterov", "sgd", true, c.optimizer.nesterov),
+      number("weight-decay", "adamw: decoupled", true, c.optimizer.weight_decay),
+      number("beta1", "adam, adamw", true, c.optimizer.beta1),
+      number("beta2", "adam, adamw", true, c.optimizer.beta2),
+      number("epsilon", "adam, adamw", true, c.optimizer.epsilon),
+      word("schedule", "constant, step:EVERY,GAMMA or cosine, each with +warmup:STEPS or not", true, c.schedule),
+      number("clip-norm", "clip the gradient to this norm; 0: do not", true, c.clip_norm),
+      number("seed", "of data order, initial parameters and dropout", true, c.seed),
+      number("threads", "for one slot's arithmetic, on every node", true, c.threads),
+      word("codec", "none, lz4, zstd:LEVEL, zlib:LEVEL: how payloads travel, without loss", false, c.codec),
+      number("checkpoint-seconds", "how often to save", false, c.checkpoint_seconds),
+      number("keep", "how many checkpoints to keep, beside the best", false, c.keep),
+      number("evaluate-every", "steps between evaluations; 0: at the end only", false, c.evaluate_every),
+  };
+}
+
+Status apply(std::vector<Setting>& settings, const Given& given) {
+  for (const auto& [name, value] : given) {
+    const auto setting = std::ranges::find(settings, name, &Setting::name);
+    if (setting == settings.end()) {
+      return invalid(fmt::format("'{}' is no setting of a run; `w5xde train --help` lists them", name));
+    }
+    W5XDE_CHECK(setting->set(value));
+  }
+  return {};
+}
+
+Result<Given> read_run_toml(const std::filesystem::path& path) {
+  W5XDE_TRY(const MappedFile file, MappedFile::open(path));
+  RunConfig defaults;
+  const auto settings = settings_of(defaults);
+  Given given;
+  try {
+    const toml::table table = toml::parse(text_of(file.bytes()), path.string());
+    for (const auto& [key, value] : table) {
+      const std::string name(key.str());
+      if (std::ranges::find(settings, name, &Setting::name) == settings.end()) {
+        return invalid(fmt::format("{}:{}: '{}' is no setting of a run; `w5xde train --help` lists them", path.string(),
+                                   value.source().begin.line, name));
+      }
+      if (const auto* text = value.as_string()) {
+        given[name] = text->get();
+      } else if (const auto* integer = value.as_integer()) {
+        given[name] = std::to_string(integer->get());
+      } else if (const auto* real = value.as_floating_point()) {
+        given[name] = fmt::format("{}", real->get());
+      } else if (const auto* boolean = value.as_boolean()) {
+        given[name] = boolean->get() ? "true" : "false";
+      } else {
+        return invalid(fmt::format("{}:{}: '{}' takes one value", path.string(), value.source().begin.line, name));
+      }
+    }
+  } catch (const toml::parse_error& error) {
+    return invalid(fmt::format("{}:{}: {}", path.string(), error.source().begin.line, error.description()));
+  }
+  return given;
+}
+
+Status write_run_toml(const std::filesystem::path& path, RunConfig config) {
+  std::string text = "# What this run was asked for, defaults written out. `w5xde train --help` explains each.\n";
+  for (const Setting& setting : settings_of(config)) {
+    text += fmt::format("{} = {}\n", setting.name, setting.text ? quoted(setting.get()) : setting.get());
+  }
+  const Bytes bytes = bytes_of(text);
+  return write_file_atomically(path, {&bytes, 1});
+}
+
+}  // namespace w5xde

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coordinator/run_config.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// One setting of a run: a flag (--learning-rate) and a key of run.toml (learning-rate) alike.
+struct Setting {
+  std::string name;
+  std::string help;
+  bool fixed;  // the result depends on it: it cannot change when a run is resumed
+  std::function<std::string()> get;
+  std::function<Status(const std::string&)> set;
+  bool text;  // written to run.toml in quotes
+};
+
+// Every setting, bound to `config`.
+std::vector<Setting> settings_of(RunConfig& config);
+
+// What the command line gave, by name.
+using Given = std::map<std::string, std::string>;
+
+Status apply(std::vector<Setting>& settings, const Given& given);
+
+// Unknown keys and values of another type are errors that name the line.
+Result<Given> read_run_toml(const std::filesystem::path& path);
+// Every setting, defaults too.
+Status write_run_toml(const std::filesystem::path& path, RunConfig config);
+
+}  // namespace w5xde

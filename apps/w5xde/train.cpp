@@ -1,0 +1,255 @@
+// w5xde train and w5xde serve: wires a coordinator to a run folder, its data and, for train, nodes on this machine.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include "commands.h"
+#include "coordinator/coordinator.h"
+#include "net/signals.h"
+#include "nursery.h"
+#include "progress.h"
+#include "record/process_memory.h"
+
+namespace w5xde {
+
+namespace {
+
+bool is_toml(const std::string& path) {
+  return path.ends_with(".toml");
+}
+
+std::string new_run_folder() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
+  for (int i = 0;; ++i) {
+    const std::string folder = fmt::format("runs/{}{}", text, i == 0 ? "" : fmt::format("-{}", i));
+    if (!std::filesystem::exists(folder)) return folder;
+  }
+}
+
+// The settings of the run, and whether it was begun before.
+struct Asked {
+  RunConfig config;
+  std::string folder;
+};
+
+Status refuse_changes(const Given& before, const Given& now, std::vector<Setting>& settings) {
+  for (const auto& setting : settings) {
+    const auto given = now.find(setting.name);
+    const auto begun = before.find(setting.name);
+    if (!setting.fixed || given == now.end() || begun == before.end()) continue;
+    W5XDE_CHECK(setting.set(begun->second));
+    const std::string old = setting.get();
+    W5XDE_CHECK(setting.set(given->second));
+    if (setting.get() != old) {
+      return invalid(fmt::format("this run was begun with {} = {}, which cannot change; leave --{} out, or begin a new "
+                                 "run in another folder",
+                                 setting.name, old, setting.name));
+    }
+  }
+  return {};
+}
+
+Result<Asked> asked_of(const TrainOptions& options) {
+  Asked asked;
+  auto settings = settings_of(asked.config);
+  asked.folder = options.run.empty() || is_toml(options.run) ? new_run_folder() : options.run;
+  if (is_toml(options.run)) {
+    W5XDE_TRY(const Given given, read_run_toml(options.run));
+    W5XDE_CHECK(apply(settings, given));
+  } else if (const auto toml = std::filesystem::path(asked.folder) / "run.toml"; std::filesystem::exists(toml)) {
+    W5XDE_TRY(const Given given, read_run_toml(toml));
+    W5XDE_CHECK(refuse_changes(given, options.given, settings));
+    W5XDE_CHECK(apply(settings, given));
+  }
+  W5XDE_CHECK(apply(settings, options.given));
+  W5XDE_CHECK(asked.config.check());
+  return asked;
+}
+
+struct Data {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> evaluation;
+  std::string loss;
+};
+
+Result<Data> open_data(const RunConfig& config) {
+  Data data;
+  W5XDE_TRY(data.train, open_dataset(config.data, Split::train, config.seed));
+  if (config.evaluation_data.empty()) {
+    W5XDE_TRY(data.evaluation, open_dataset(config.data, Split::test, config.seed));
+  } else {
+    W5XDE_TRY(data.evaluation, open_dataset(config.evaluation_data, Split::test, config.seed));
+    if (!data.evaluation) {
+      W5XDE_TRY(data.evaluation, open_dataset(config.evaluation_data, Split::train, config.seed));
+    }
+  }
+  if (config.batch > data.train->samples()) {
+    return invalid(fmt::format("--batch {} is more than the data has: {} samples; take {} at most", config.batch,
+                               data.train->samples(), data.train->samples()));
+  }
+  if (data.evaluation && !(data.evaluation->inputs().shape == data.train->inputs().shape)) {
+    return invalid(fmt::format("evaluation samples have shape {}, training samples {}; use data of one kind",
+                               data.evaluation->inputs().shape.to_string(), data.train->inputs().shape.to_string()));
+  }
+  data.loss = config.loss;
+  if (data.loss == "auto") data.loss = data.train->classes() > 0 ? "cross-entropy" : "mse";
+  return data;
+}
+
+// The run's checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so that the
+// folder is all that a run needs.
+Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const Data& data,
+                                        const std::string& device, Nursery& nursery, const Log& log) {
+  std::vector<std::string> skipped;
+  W5XDE_TRY(auto found, folder.newest(&skipped));
+  for (const std::string& line : skipped) log.error("{}", line);
+  if (found) {
+    log.normal("going on from step {} of {}", found->info().step, folder.path().string());
+    return std::move(*found);
+  }
+  std::filesystem::path model_file;
+  if (config.model.ends_with(".pt")) {
+    W5XDE_TRY(const MappedFile file, MappedFile::open(config.model));
+    model_file = folder.model_file();
+    const Bytes bytes = file.bytes();
+    W5XDE_CHECK(write_file_atomically(model_file, {&bytes, 1}));
+  }
+  const ModelOptions model{.model = config.model,
+                           .loss = data.loss,
+                           .sample_shape = data.train->inputs().shape,
+                           .classes = data.train->classes(),
+                           .threads = config.threads,
+                           .device = device};
+  W5XDE_CHECK(nursery.initialise(model, model_file, config.seed, folder.checkpoint_path(0)));
+  return CheckpointFile::open(folder.checkpoint_path(0));
+}
+
+Status write_text(const std::filesystem::path& path, const std::string& text) {
+  const Bytes bytes = bytes_of(text);
+  return write_file_atomically(path, {&bytes, 1});
+}
+
+std::string model_cache() {
+  const char* home = std::getenv("HOME");
+  return (home == nullptr ? "/tmp" : std::string(home) + "/.cache") + "/w5xde/models";
+}
+
+Result<Address> listen_address(const TrainOptions& options) {
+  W5XDE_TRY(const Address address, parse_address(options.listen));
+  const bool loopback = address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+  if (!loopback && !options.insecure) {
+    return invalid(fmt::format("--listen {} is open to the network, and nodes do not prove who they are yet: anyone "
+                               "who reaches the port could join. Say --insecure if the network is yours",
+                               options.listen));
+  }
+  return address;
+}
+
+class Training {
+ public:
+  Training(const TrainOptions& options, Asked asked, Nursery nursery)
+      : options_(options), asked_(std::move(asked)), nursery_(std::move(nursery)), log_(options.log) {}
+
+  Result<ExitCode> run() {
+    W5XDE_TRY(const Address address, listen_address(options_));
+    W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
+    W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
+    W5XDE_TRY(auto coordinator,
+              Coordinator::listen(loop_,
+                                  {.run = folder.path().filename().string(),
+                                   .config = asked_.config,
+                                   .listen = address,
+                                   .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited)},
+                                  folder, log_));
+    log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
+    if (!options_.insecure && options_.nodes == 0) {
+      log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
+    }
+    std::optional<Signals> signals(std::in_place, loop_, std::initializer_list<int>{SIGINT, SIGTERM}, [&](int) {
+      if (coordinator->stopped_early()) loop_.stop();
+      coordinator->stop("stopped");
+      stopped_ = true;
+    });
+    // Nodes find their way in while the data is opened.
+    if (options_.nodes > 0) {
+      W5XDE_CHECK(nursery_.start_nodes({.count = options_.nodes,
+                                        .address = {"127.0.0.1", coordinator->address().port},
+                                        .name = "node",
+                                        .device = options_.device,
+                                        .model_cache = model_cache()}));
+    }
+    W5XDE_TRY(const Data data, open_data(asked_.config));
+    W5XDE_TRY(CheckpointFile checkpoint,
+              first_checkpoint(folder, asked_.config, data, options_.device, nursery_, log_));
+    std::optional<MappedFile> model_file;
+    if (asked_.config.model.ends_with(".pt")) {
+      W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
+    }
+    return train(*coordinator, folder, {std::move(checkpoint), data.train, data.evaluation, std::move(model_file), data.loss});
+  }
+
+ private:
+  Result<ExitCode> train(Coordinator& coordinator, const RunFolder& folder, Coordinator::Material material) {
+    Progress progress(log_, asked_.config);
+    coordinator.on_progress = [&](const StatusReport& report) { progress.show(report); };
+    std::uint64_t memory = 0;
+    coordinator.on_finishing = [&] {
+      memory = proportional_set_bytes(getpid());
+      for (const pid_t pid : nursery_.processes()) memory += proportional_set_bytes(pid);
+    };
+    W5XDE_CHECK(coordinator.begin(std::move(material)));
+    loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); });
+    progress.end();
+    if (!coordinator.outcome()) return kInterrupted;  // the second signal does not wait
+    Summary summary = coordinator.summary();
+    summary.memory_bytes = memory;
+    const std::string json = to_json(summary);
+    W5XDE_CHECK(write_text(folder.summary(), json));
+    if (!options_.json.empty()) W5XDE_CHECK(write_text(options_.json, json));
+    const auto checkpoints = folder.checkpoints();
+    if (options_.log != LogTier::silent) {
+      fmt::print("{}", to_text(summary));
+      if (!checkpoints.empty()) fmt::print("checkpoint  {}\n", checkpoints.front().string());
+      std::fflush(stdout);
+    }
+    if (!coordinator.outcome()->ok()) {
+      const Error& error = coordinator.outcome()->error();
+      const ExitCode code = w5xde::report(error);
+      return error.message.starts_with("training diverged") ? kDiverged : code;
+    }
+    if (!stopped_) return kSuccess;
+    log_.normal("stopped; go on with: w5xde train {}", folder.path().string());
+    return kInterrupted;
+  }
+
+  const TrainOptions& options_;
+  Asked asked_;
+  Nursery nursery_;  // before the log: it is forked while this process has one thread
+  Log log_;
+  AsioLoop loop_;
+  bool stopped_ = false;
+};
+
+Result<ExitCode> run_training(const TrainOptions& options) {
+  W5XDE_TRY(Asked asked, asked_of(options));
+  W5XDE_TRY(const auto engine, find_engine(options.engine));
+  W5XDE_TRY(Nursery nursery,
+            Nursery::start({.engine = engine, .threads = asked.config.threads, .log = options.log}));
+  return Training(options, std::move(asked), std::move(nursery)).run();
+}
+
+}  // namespace
+
+ExitCode train(const TrainOptions& options) {
+  auto code = run_training(options);
+  return code.ok() ? *code : report(code.error());
+}
+
+}  // namespace w5xde

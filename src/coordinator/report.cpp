@@ -1,0 +1,114 @@
+// What the coordinator tells people: the status while it runs, the summary at its end.
+#include <algorithm>
+
+#include "coordinator/coordinator.h"
+
+namespace w5xde {
+
+namespace {
+
+// A node that came back is the same node.
+void merge(std::vector<NodeSummary>& nodes, const NodeSummary& stay) {
+  const auto same = std::ranges::find(nodes, stay.name, &NodeSummary::name);
+  if (same == nodes.end()) {
+    nodes.push_back(stay);
+    return;
+  }
+  const double before = static_cast<double>(same->batches), here = static_cast<double>(stay.batches);
+  if (stay.batches > 0) {
+    if (same->batches == 0) same->loss.first = stay.loss.first;
+    same->loss.last = stay.loss.last;
+    same->loss.mean = ((same->batches == 0 ? 0 : same->loss.mean * before) + stay.loss.mean * here) / (before + here);
+  }
+  same->batches += stay.batches;
+  same->bytes_sent += stay.bytes_sent;
+  same->bytes_received += stay.bytes_received;
+  same->network_seconds += stay.network_seconds;
+  same->compression_seconds += stay.compression_seconds;
+  same->compute_seconds += stay.compute_seconds;
+  same->compression_ratio = stay.compression_ratio;
+}
+
+}  // namespace
+
+Summary Coordinator::summary() const {
+  const RunConfig& config = options_.config;
+  Summary summary;
+  summary.mode = std::string(name_of(config.mode));
+  summary.seconds = seconds();
+  const double here = summary.seconds - seconds_before_;
+  const auto rate = [&](std::uint64_t count) { return here > 0 ? static_cast<double>(count) / here : 0; };
+  summary.steps = steps_done();
+  summary.batches = counted_.slots_committed;
+  summary.batches_per_second = rate(batches_here_);
+  summary.samples = counted_.samples_committed;
+  summary.epochs = static_cast<double>(summary.samples) / static_cast<double>(material_->data->samples());
+  if (counted_.slots_committed > 0) {
+    summary.loss = {counted_.loss_first, counted_.loss_last,
+                    counted_.loss_total / static_cast<double>(learner_->version())};
+  }
+  if (evaluated_version_ == learner_->version()) summary.evaluation = evaluation_;
+  if (!summary.evaluation && counted_.evaluation_loss) {
+    summary.evaluation = {*counted_.evaluation_loss, counted_.evaluation_accuracy.value_or(kUnknown)};
+  }
+  summary.parameters_hash = learner_->parameters_hash();
+  summary.audit = {.samples_expected = batches_->sampler().samples_before(
+                       config.mode == Mode::async ? counted_.slots_committed
+                                                  : std::min(counted_.step * config.step_slots(),
+                                                             counted_.slots_committed)),
+                   .samples_committed = counted_.samples_committed,
+                   .slots_leased_again = counted_.slots_leased_again + round_->slots_leased_again(),
+                   .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped()};
+  for (const NodeSummary& stay : left_) merge(summary.per_node, stay);
+  for (const auto& [id, session] : sessions_) {
+    if (!session->is_ready()) continue;
+    session->update_tally();
+    merge(summary.per_node, session->tally);
+  }
+  std::ranges::sort(summary.per_node, {}, &NodeSummary::name);
+  summary.nodes = summary.per_node.size();
+  double raw = 0, wire = 0;
+  for (NodeSummary& node : summary.per_node) {
+    const std::uint64_t bytes = node.bytes_sent + node.bytes_received;
+    node.throughput_bytes_per_second = rate(bytes);
+    // The totals are the coordinator's view.
+    summary.bytes.sent += node.bytes_received;
+    summary.bytes.received += node.bytes_sent;
+    wire += static_cast<double>(bytes);
+    raw += static_cast<double>(bytes) * (node.compression_ratio > 0 ? node.compression_ratio : 1);
+  }
+  summary.throughput_bytes_per_second = rate(summary.bytes.sent + summary.bytes.received);
+  if (wire > 0) summary.compression_ratio = raw / wire;
+  return summary;
+}
+
+StatusReport Coordinator::status() {
+  const RunConfig& config = options_.config;
+  StatusReport report{.run = options_.run, .mode = std::string(name_of(config.mode))};
+  report.phase = phase_ == Phase::waiting ? "waiting for nodes" : evaluating_ ? "evaluating" : "training";
+  if (phase_ == Phase::ended || stopping_) report.phase = "finishing";
+  if (!material_) return report;
+  report.step = steps_done();
+  const std::uint64_t slots_total = config.slots_total(batches_->sampler().slots_per_epoch());
+  if (config.mode == Mode::sync) report.steps_total = (slots_total + config.step_slots() - 1) / config.step_slots();
+  report.batches = counted_.slots_committed;
+  report.epochs = static_cast<double>(counted_.samples_committed) / static_cast<double>(material_->data->samples());
+  report.seconds = seconds();
+  report.loss = counted_.loss_last;
+  report.batches_per_second = batches_per_second_;
+  for (const auto& [id, session] : sessions_) {
+    if (!session->is_ready()) continue;
+    const double slot_seconds = round_->seconds_per_slot(id);
+    report.nodes.push_back({.name = session->name(),
+                            .peer = session->peer(),
+                            .engine = session->about().engine,
+                            .batches = session->tally.batches,
+                            .batches_per_second = slot_seconds > 0 ? 1 / slot_seconds : 0,
+                            .round_trip_ms = seconds_of(session->connection().link().round_trip) * 1e3,
+                            .late = round_->late(id)});
+  }
+  report.departures.assign(departures_.begin(), departures_.end());
+  return report;
+}
+
+}  // namespace w5xde
