@@ -18,7 +18,8 @@ class Mixed(nn.Module):
 
     def __init__(self, dropout):
         super().__init__()
-        self.first = nn.Linear(8, 12)
+        # A bias before a BatchNorm has no gradient but rounding, which Adam would blow up to whole steps.
+        self.first = nn.Linear(8, 12, bias=False)
         self.norm = nn.BatchNorm1d(12)
         self.middle = nn.Linear(12, 12)
         self.again = nn.Linear(12, 12)
