@@ -49,9 +49,9 @@ function(w5xde_folder name)
   endif()
 endfunction()
 
-# w5xde_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [LABELS label ...])
+# w5xde_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [LABELS label ...] [FIXTURES fixture ...])
 function(w5xde_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS;FIXTURES" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS core)
   endif()
@@ -61,5 +61,6 @@ function(w5xde_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} test_folder GTest::gtest_main rapidcheck)
   # Property tests draw from a fixed seed, so that a red run is red again; rapidcheck prints it.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}" ENVIRONMENT "RC_PARAMS=seed=20240817")
+                       PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}" ENVIRONMENT "RC_PARAMS=seed=20240817"
+                       FIXTURES_REQUIRED "${ARG_FIXTURES}")
 endfunction()

@@ -1,11 +1,11 @@
+#include "model.h"
+
 #include <fmt/format.h>
 #include <torch/nn.h>
 
 #include <charconv>
 #include <optional>
 #include <string_view>
-
-#include "model.h"
 
 namespace w5xde::torch_engine {
 

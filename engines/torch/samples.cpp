@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace w5xde::torch_engine {
@@ -16,16 +17,16 @@ T* sized(at::Tensor& tensor, const std::vector<std::int64_t>& dims, at::ScalarTy
   return tensor.data_ptr<T>();
 }
 
-// Labels from memory of any alignment. The first one out of range, or `classes`.
+// Labels from memory of any alignment; the first one out of range, if any is.
 template <class Label>
-std::int64_t convert_labels(Bytes bytes, std::int64_t classes, std::int64_t* out) {
+std::optional<std::int64_t> convert_labels(Bytes bytes, std::int64_t classes, std::int64_t* out) {
   const std::size_t count = bytes.size() / sizeof(Label);
   for (std::size_t i = 0; i < count; ++i) {
     const auto label = static_cast<std::int64_t>(load<Label>(bytes.data() + i * sizeof(Label)));
     if (label < 0 || label >= classes) return label;
     out[i] = label;
   }
-  return classes;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -82,21 +83,21 @@ Status SampleTensors::load_classes(const TensorView& view) {
   }
   auto* out = sized<std::int64_t>(targets_, target_dims_, at::kLong);
   const std::int64_t classes = classes_;
-  std::int64_t found = classes;
+  std::optional<std::int64_t> stray;
   switch (view.dtype()) {
     case DType::i64:
-      found = convert_labels<std::int64_t>(bytes_of(view), classes, out);
+      stray = convert_labels<std::int64_t>(bytes_of(view), classes, out);
       break;
     case DType::i32:
-      found = convert_labels<std::int32_t>(bytes_of(view), classes, out);
+      stray = convert_labels<std::int32_t>(bytes_of(view), classes, out);
       break;
     case DType::u8:
-      found = convert_labels<std::uint8_t>(bytes_of(view), classes, out);
+      stray = convert_labels<std::uint8_t>(bytes_of(view), classes, out);
       break;
     default:
       return invalid(fmt::format("classes of {}; the engine takes i64, i32 and u8", name_of(view.dtype())));
   }
-  if (found != classes) return invalid(fmt::format("label {} in data of {} classes", found, classes));
+  if (stray) return invalid(fmt::format("label {} in data of {} classes", *stray, classes));
   return {};
 }
 

@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+"""make_models.py FOLDER: the TorchScript files that the engine's tests read, and what plain PyTorch trains them to."""
+
+import json
+import pathlib
+import struct
+import sys
+
+import torch
+from torch import nn
+
+STEPS = 50
+BATCH = 24
+
+
+class Mixed(nn.Module):
+    """Tied weights, a frozen layer, BatchNorm, and dropout if asked for: 8 numbers in, 5 classes out."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        # A bias before a BatchNorm has no gradient but rounding, which Adam would blow up to whole steps.
+        self.first = nn.Linear(8, 12, bias=False)
+        self.norm = nn.BatchNorm1d(12)
+        self.middle = nn.Linear(12, 12)
+        self.again = nn.Linear(12, 12)
+        self.again.weight = self.middle.weight
+        self.drop = nn.Dropout(dropout)
+        self.frozen = nn.Linear(12, 12)
+        for parameter in self.frozen.parameters():
+            parameter.requires_grad = False
+        self.last = nn.Linear(12, 5)
+        self.register_buffer("scales", torch.tensor([1, 2], dtype=torch.int32))
+
+    def forward(self, inputs):
+        values = torch.tanh(self.norm(self.first(inputs)))
+        values = torch.tanh(self.again(torch.tanh(self.middle(values))))
+        return self.last(torch.relu(self.frozen(self.drop(values)))) * self.scales[0]
+
+
+class OwnLoss(nn.Module):
+    """The mean over samples of an absolute error: 6 numbers in, 3 floats as targets."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, inputs, targets):
+        return (self.layer(inputs) - targets).abs().sum(1).mean()
+
+
+class OwnClasses(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+
+    def forward(self, inputs, targets):
+        return nn.functional.cross_entropy(self.layer(inputs), targets)
+
+
+class Rebinds(nn.Module):
+    """Puts a new tensor in the place of its buffer instead of changing it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 5)
+        self.register_buffer("average", torch.ones(8))
+
+    def forward(self, inputs):
+        if self.training:
+            self.average = 0.5 * self.average + 0.5 * inputs.mean(0)
+        return self.layer(inputs - self.average)
+
+
+class Recurrent(nn.Module):
+    """[4, 6] in: four steps of six numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTM(6, 7, batch_first=True)
+        self.last = nn.Linear(7, 5)
+
+    def forward(self, inputs):
+        outputs, _ = self.cell(inputs)
+        return self.last(outputs[:, -1])
+
+
+def convolution():
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3 * 6 * 6, 5))
+
+
+def write_safetensors(path, tensors):
+    header, place = {}, 0
+    for name, tensor in tensors.items():
+        size = tensor.numel() * tensor.element_size()
+        dtype = {torch.float32: "F32", torch.int64: "I64"}[tensor.dtype]
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [place, place + size]}
+        place += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for tensor in tensors.values():
+            file.write(tensor.contiguous().numpy().tobytes())
+
+
+def train(make_optimizer, inputs, targets):
+    """Every tensor of the model after STEPS steps, one batch each."""
+    torch.manual_seed(7)
+    model = Mixed(0.0)
+    optimizer = make_optimizer([p for p in model.parameters() if p.requires_grad])
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs[step]), targets[step]).backward()
+        optimizer.step()
+    return {name: value.detach() for name, value in model.state_dict().items() if value.dtype == torch.float32}
+
+
+def main(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(7)
+    torch.jit.script(Mixed(0.0)).save(str(folder / "mixed.pt"))
+    torch.jit.script(Mixed(0.5)).save(str(folder / "dropout.pt"))
+    torch.jit.script(OwnLoss()).save(str(folder / "own_loss.pt"))
+    torch.jit.script(OwnClasses()).save(str(folder / "own_classes.pt"))
+    torch.jit.script(Rebinds()).save(str(folder / "rebinds.pt"))
+    torch.jit.script(Recurrent()).save(str(folder / "recurrent.pt"))
+    torch.jit.script(convolution()).save(str(folder / "convolution.pt"))
+    torch.jit.script(nn.Linear(8, 5).double()).save(str(folder / "double.pt"))
+    (folder / "text.pt").write_text("not a TorchScript file\n")
+
+    torch.manual_seed(8)
+    inputs, targets = torch.randn(STEPS, BATCH, 8), torch.randint(0, 5, (STEPS, BATCH))
+    tensors = {"targets": targets, "inputs": inputs}
+    optimizers = {
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+        "adamw": lambda p: torch.optim.AdamW(p, lr=0.003, weight_decay=0.02),
+    }
+    for name, make_optimizer in optimizers.items():
+        for key, value in train(make_optimizer, inputs, targets).items():
+            tensors[f"{name}/{key}"] = value
+    write_safetensors(folder / "trained.safetensors", tensors)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
