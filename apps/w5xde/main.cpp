@@ -38,10 +38,11 @@ void add_settings(CLI::App& command, Given& given) {
 }
 
 struct Line {
-  TrainOptions train;
+  TrainOptions train{.nodes = 2};
   JoinCommand join;
   EvalOptions eval;
   BenchOptions bench;
+  std::string serve_listen = "127.0.0.1:5555";
   std::string target;
   std::string json;
   std::string log = "normal";
@@ -54,7 +55,7 @@ void add_log(CLI::App& command, Line& line) {
 CLI::App* add_train(CLI::App& app, Line& line) {
   auto* train = app.add_subcommand("train", "Train on this machine: a coordinator and nodes.");
   train->add_option("RUN", line.train.run, "A run folder to begin or go on with, or a run.toml");
-  train->add_option("--nodes", line.train.nodes, "Nodes on this machine")->default_val(2)->group("Pool");
+  train->add_option("--nodes", line.train.nodes, "Nodes on this machine")->capture_default_str()->group("Pool");
   train->add_option("--listen", line.train.listen, "Where other machines may join")->capture_default_str()->group("Pool");
   train->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")->group("Pool");
   train->add_option("--device", line.train.device, "auto, cpu, cuda or mps")->capture_default_str()->group("Pool");
@@ -73,7 +74,7 @@ CLI::App* add_train(CLI::App& app, Line& line) {
 CLI::App* add_serve(CLI::App& app, Line& line) {
   auto* serve = app.add_subcommand("serve", "Coordinate a run; machines join with `w5xde join`.");
   serve->add_option("RUN", line.train.run, "A run folder to begin or go on with, or a run.toml");
-  serve->add_option("--listen", line.train.listen, "HOST:PORT")->default_val("127.0.0.1:5555")->group("Pool");
+  serve->add_option("--listen", line.serve_listen, "HOST:PORT")->capture_default_str()->group("Pool");
   serve->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")->group("Pool");
   serve->add_option("--wait-for", line.train.nodes_awaited, "Begin when so many nodes are in")->capture_default_str()->group("Pool");
   serve->add_option("--engine", line.train.engine, "The engine's shared library")->group("Pool");
@@ -161,7 +162,10 @@ int main(int argc, char** argv) {
   const auto tier = parse_log_tier(line.log);
   if (!tier.ok()) return report(tier.error());
   line.train.log = line.join.log = *tier;
-  if (serve_command->parsed()) line.train.nodes = 0;
+  if (serve_command->parsed()) {
+    line.train.nodes = 0;
+    line.train.listen = line.serve_listen;
+  }
   if (train_command->parsed() || serve_command->parsed()) return train(line.train);
   if (join_command->parsed()) return join_pool(line.join);
   if (status_command->parsed()) return status(line.target, line.json);

@@ -194,8 +194,8 @@ Result<MutableBytes> Node::place_parameters(const FrameHeader& header, Bytes hea
   if (!landing_ || parameters.version != landing_parameters_.version) {
     // Not where the newest version is, nor where one is being computed with.
     const auto free = std::ranges::find_if(states_, [](const State& state) { return state.use_count() == 1; });
-    if (free == states_.end()) states_.push_back(std::make_shared<AlignedBuffer>(floats * sizeof(float)));
-    landing_ = free == states_.end() ? states_.back() : *free;
+    landing_ = free != states_.end() ? *free : std::make_shared<AlignedBuffer>(floats * sizeof(float));
+    if (free == states_.end()) states_.push_back(landing_);
     landed_floats_ = 0;
   }
   if (parameters.first_float != landed_floats_) return corrupt("parameters with a hole in them");
