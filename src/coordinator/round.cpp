@@ -10,8 +10,10 @@ namespace w5xde {
 
 namespace {
 
-// A measurement counts for this much of the estimate: preempted and cold answers must not move shares.
-constexpr double kSmoothing = 0.1;
+// An estimate is a mean over about this long, whatever a lease takes: a node that was preempted for once must
+// not get a smaller share, one that is really slower must.
+constexpr double kMeanSeconds = 2;
+constexpr double kSmoothingMin = 0.005, kSmoothingMax = 0.3;
 // Speeds closer than this count as equal, or noise would cut steps unevenly.
 constexpr double kEqualSpeeds = 1.6;
 // What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
@@ -66,8 +68,9 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
   const Step* step = step_of(held.work, held.step);
   const Instant since = step == nullptr ? held.since : std::max(held.since, step->begun);
   const double slots = held.block.slot_count;
+  const double smoothing = std::clamp(seconds_of(now - since) / kMeanSeconds, kSmoothingMin, kSmoothingMax);
   const auto learn = [&](double& estimate, double measured) {
-    estimate = estimate == 0 ? measured : estimate + kSmoothing * (measured - estimate);
+    estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
   };
   // Evaluating a slot is no measure of training one.
   if (held.work == Work::train) learn(node.seconds_per_slot, compute_seconds / slots);
