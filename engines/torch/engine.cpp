@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
@@ -206,7 +207,11 @@ TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, Loss lo
 void TorchEngine::start() {
   if (started_) return;
   started_ = true;
-  at::set_num_threads(static_cast<int>(std::max(1U, options_.threads)));
+  const auto threads = static_cast<int>(std::max(1U, options_.threads));
+  at::set_num_threads(threads);
+  // libtorch leaves OpenBLAS as it finds it, and EngineLibrary::load told it to start with one thread.
+  if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))
+    reinterpret_cast<void (*)(int)>(set)(threads);
   static std::once_flag interop;  // libtorch takes this once a process
   std::call_once(interop, [] {
     try {

@@ -14,11 +14,11 @@ std::uint64_t ModelDescription::fingerprint() const {
 }
 
 Result<EngineLibrary> EngineLibrary::load(const std::filesystem::path& path, unsigned threads) {
-  // BLAS and OpenMP start as many threads as these say when they are loaded, and never ask again.
+  // BLAS and OpenMP read these when they are loaded, and never again.
   const std::string count = std::to_string(threads);
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
-    setenv(name, count.c_str(), 1);
-  }
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) setenv(name, count.c_str(), 1);
+  // OpenBLAS would start its threads right then; an engine asks it for them when it first computes.
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
   // Never closed: engines' code must outlive every object that they made, static ones included.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
