@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/version.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -212,6 +214,11 @@ void TorchEngine::start() {
   // libtorch leaves OpenBLAS as it finds it, and EngineLibrary::load told it to start with one thread.
   if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))
     reinterpret_cast<void (*)(int)>(set)(threads);
+  // Each slot makes tensors as large as the gradient and drops them. From mapped memory every one of their pages
+  // would be faulted in anew, slot after slot.
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   static std::once_flag interop;  // libtorch takes this once a process
   std::call_once(interop, [] {
     try {
