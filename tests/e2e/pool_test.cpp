@@ -1,0 +1,188 @@
+// The same run, whatever happens to the pool: every way must come to the bits that one node comes to.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+#include "pool.h"
+
+namespace w5xde {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261115;
+constexpr int kInterrupted = 4;
+
+Workload mlp() {
+  return {.name = "mlp_numbers",
+          .flags = {"--model", "mlp:10,20,10", "--data", "synthetic", "--momentum", "0.9", "--learning-rate", "0.01",
+                    "--batch", "32", "--slots", "8", "--epochs", "500"},
+          .steps = 2000,
+          .samples = 500 * 1000};
+}
+
+Workload lenet() {
+  return {.name = "lenet_images",
+          .flags = {"--model", "lenet:dropout=0.25", "--data", "idx:images", "--optimizer", "adamw", "--learning-rate",
+                    "0.001", "--batch", "16", "--slots", "8", "--steps", "24"},
+          .steps = 24,
+          .samples = 24 * 8 * 16};
+}
+
+Workload resnet() {
+  return {.name = "resnet_images",
+          .flags = {"--model", "resnet-small", "--data", "idx:images", "--momentum", "0.9", "--learning-rate", "0.01",
+                    "--batch", "4", "--slots", "6", "--steps", "20"},
+          .steps = 20,
+          .samples = 20 * 6 * 4};
+}
+
+class SameBitsTest : public testing::TestWithParam<Workload> {
+ protected:
+  SameBitsTest() : pool_(GetParam()) {}
+
+  // The hash that one node trains to.
+  static std::string reference() {
+    static std::map<std::string, std::string> known;
+    std::string& hash = known[GetParam().name];
+    if (hash.empty()) {
+      Pool alone(GetParam());
+      Process coordinator = alone.train(1);
+      EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
+      hash = alone.summary().at("parameters_hash");
+      EXPECT_EQ(alone.summary().at("per_node").size(), 1u);
+    }
+    return hash;
+  }
+
+  // The coordinator ended well, with the right bits and every sample in them once.
+  void expect_same(Process& coordinator) const {
+    ASSERT_EQ(coordinator.wait(), 0) << coordinator.said();
+    const auto summary = pool_.summary();
+    EXPECT_EQ(summary.at("parameters_hash"), reference()) << coordinator.said();
+    EXPECT_EQ(summary.at("steps"), GetParam().steps);
+    EXPECT_EQ(summary.at("samples"), GetParam().samples);
+    const auto& audit = summary.at("audit");
+    EXPECT_EQ(audit.at("samples_expected"), GetParam().samples);
+    EXPECT_EQ(audit.at("samples_committed"), GetParam().samples);
+  }
+
+  std::uint64_t batches_of(const std::string& node) const {
+    for (const auto& entry : pool_.summary().at("per_node")) {
+      if (entry.at("name") == node) return entry.at("batches");
+    }
+    return 0;
+  }
+
+  std::uint64_t part(double share) const { return static_cast<std::uint64_t>(share * double(GetParam().steps)); }
+
+  Pool pool_;
+};
+
+TEST_P(SameBitsTest, three_nodes_learn_what_one_learns) {
+  Process coordinator = pool_.train(3);
+  expect_same(coordinator);
+  EXPECT_EQ(pool_.summary().at("nodes"), 3);
+}
+
+TEST_P(SameBitsTest, seven_nodes_learn_what_one_learns) {
+  Process coordinator = pool_.train(7);
+  expect_same(coordinator);
+  EXPECT_EQ(pool_.summary().at("nodes"), 7);
+}
+
+TEST_P(SameBitsTest, nodes_may_come_late) {
+  Process coordinator = pool_.serve();
+  Process first = pool_.join("first");
+  pool_.wait_for_step(1);
+  Process late = pool_.join("late", {"--nodes", "2"});
+  expect_same(coordinator);
+  EXPECT_GT(batches_of("late-1"), 0u);
+  EXPECT_GT(batches_of("late-2"), 0u);
+  EXPECT_EQ(first.wait(), 0) << first.said();
+  EXPECT_EQ(late.wait(), 0) << late.said();
+}
+
+TEST_P(SameBitsTest, nodes_may_be_killed_at_any_instant) {
+  Random random(kSeed);
+  std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed));
+  Process coordinator = pool_.serve({"--wait-for", "3"});
+  std::vector<Process> nodes;
+  for (int i = 1; i <= 3; ++i) nodes.push_back(pool_.join("node" + std::to_string(i)));
+  for (const double share : {0.05, 0.3, 0.55}) {
+    pool_.wait_for_step(part(share + 0.2 * random.unit()));
+    nodes[random.below(nodes.size())].signal(SIGKILL);
+    nodes.push_back(pool_.join("node" + std::to_string(nodes.size() + 1)));
+  }
+  expect_same(coordinator);
+  EXPECT_NE(coordinator.said().find(" left: "), std::string::npos) << coordinator.said();
+}
+
+TEST_P(SameBitsTest, killed_local_nodes_are_started_again) {
+  Random random(kSeed);
+  std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed));
+  Process coordinator = pool_.train(3, {"--checkpoint-seconds", "0.2"});
+  for (int kill_number = 0; kill_number < 2; ++kill_number) {
+    coordinator.wait_for_line("checkpoint of step");
+    const auto processes = coordinator.descendants();  // the nursery, then its nodes
+    ASSERT_EQ(processes.size(), 4u);
+    ::kill(processes[1 + random.below(3)], SIGKILL);
+    coordinator.wait_for_line("joined from");
+  }
+  expect_same(coordinator);
+}
+
+TEST_P(SameBitsTest, a_frozen_node_holds_nobody_up) {
+  Process coordinator = pool_.serve({"--wait-for", "3"});
+  Process one = pool_.join("one");
+  Process two = pool_.join("two");
+  Process frozen = pool_.join("frozen");
+  pool_.wait_for_step(part(0.2));
+  frozen.signal(SIGSTOP);
+  expect_same(coordinator);
+  EXPECT_EQ(one.wait(), 0) << one.said();
+  EXPECT_EQ(two.wait(), 0) << two.said();
+  EXPECT_GT(pool_.summary().at("audit").at("slots_leased_again"), 0);
+}
+
+TEST_P(SameBitsTest, a_killed_coordinator_goes_on_from_its_checkpoint) {
+  Words often = {"--checkpoint-seconds", "0.2"};
+  {
+    Process coordinator = pool_.serve(often);
+    Process first = pool_.join("first");
+    coordinator.wait_for_line("checkpoint of step");
+    coordinator.signal(SIGKILL);
+    EXPECT_EQ(coordinator.wait(), 128 + SIGKILL);
+    Process resumed = pool_.serve();
+    EXPECT_GT(step_in(resumed.wait_for_line("going on from step")), 0u);
+    resumed.wait_for_line("first-1 joined");  // by itself
+    resumed.wait_for_line("checkpoint of step");
+    resumed.signal(SIGKILL);
+    EXPECT_EQ(resumed.wait(), 128 + SIGKILL);
+  }
+  Process last = pool_.train(2);
+  EXPECT_GT(step_in(last.wait_for_line("going on from step")), 0u);
+  expect_same(last);
+}
+
+TEST_P(SameBitsTest, a_run_stopped_with_ctrl_c_goes_on_where_it_was) {
+  Process coordinator = pool_.train(2, {"--checkpoint-seconds", "0.2"});
+  const std::uint64_t seen = step_in(coordinator.wait_for_line("checkpoint of step"));
+  coordinator.signal(SIGINT);
+  EXPECT_EQ(coordinator.wait(), kInterrupted) << coordinator.said();
+  const auto stopped = pool_.summary();
+  EXPECT_GE(stopped.at("steps"), seen);
+  EXPECT_LT(stopped.at("steps"), GetParam().steps);
+  EXPECT_EQ(stopped.at("audit").at("samples_expected"), stopped.at("audit").at("samples_committed"));
+  Process resumed = pool_.train(3);
+  EXPECT_EQ(step_in(resumed.wait_for_line("going on from step")), stopped.at("steps"));
+  expect_same(resumed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pool, SameBitsTest, testing::Values(mlp(), lenet(), resnet()),
+                         [](const auto& workload) { return workload.param.name; });
+
+}  // namespace
+}  // namespace w5xde
