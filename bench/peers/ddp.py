@@ -76,6 +76,7 @@ def main():
     parser.add_argument("--processes", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args()
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # else it asks what address the machine's name has
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     results = mp.get_context("spawn").SimpleQueue()
