@@ -190,7 +190,11 @@ void Connection::flush() {
   for (auto pieces = writer_.stage(); !pieces.empty(); pieces = writer_.stage()) {
     if (turn >= kBytesPerTurn) return schedule_flush();
     auto count = stream_->write(pieces);
-    if (!count) return fail(std::move(count).error());
+    if (!count) {
+      // The peer is gone; what it said before may be why.
+      (void)read_frames();
+      return fail(std::move(count).error());
+    }
     const Instant now = stream_->loop().now();
     send_rate_.start(now);
     if (*count == 0) {

@@ -280,6 +280,22 @@ TEST_F(ConnectionTest, close_sends_what_is_queued_and_then_the_reason) {
   EXPECT_EQ(peer_owner_.closings, 1);
 }
 
+TEST_F(ConnectionTest, a_goodbye_is_heard_although_a_write_failed_before_it_was_read) {
+  start();
+  say(bytes_of_frame({.type = FrameType::value, .head = bytes_of("hello")}));
+  ASSERT_TRUE(connection_->send({.type = FrameType::value}).ok());  // written first thing in the next turn
+  Head head;
+  encode(Goodbye{ErrorKind::disconnected, "the run is finished"}, head);
+  const auto goodbye = bytes_of_frame({.type = FrameType::goodbye, .head = head});
+  const iovec part{const_cast<std::byte*>(goodbye.data()), goodbye.size()};
+  ASSERT_TRUE(raw_->write({&part, 1}).ok());
+  raw_->close();
+  loop_.run_ready();
+  EXPECT_EQ(reason(), "disconnected: the other side left: the run is finished");
+  EXPECT_TRUE(connection_->goodbye_received());
+  EXPECT_EQ(owner_.closings, 1);
+}
+
 TEST_F(ConnectionTest, closing_towards_a_peer_that_reads_nothing_ends_all_the_same) {
   start();
   const std::vector<std::byte> payload(1'000'000);
