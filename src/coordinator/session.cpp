@@ -138,6 +138,8 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   if (leases_out_ == 0) return corrupt("a contribution without a lease");
   --leases_out_;
   if (contribution.tensors.empty()) return host_.contributed(*this, contribution, nullptr);
+  // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in it.
+  if (payload.empty()) return corrupt("a contribution without its floats");
   W5XDE_CHECK(receiver_.finish(header, payload, {arriving_->data(), host_.floats() * sizeof(float)}));
   return host_.contributed(*this, contribution, std::move(arriving_));
 }
