@@ -61,12 +61,16 @@ Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots
 
 Status Computation::evaluate(std::span<const SlotSamples> slots, std::span<const float> state,
                              Computed& computed) {
-  for (const SlotSamples& slot : slots) {
-    W5XDE_TRY(const Evaluation evaluation, engine_.evaluate(state, slot));
-    computed.sums.loss += evaluation.loss_sum;
-    computed.sums.samples += evaluation.samples;
+  // The loss is a sum of floating-point numbers too: along the tree, or it would depend on how leases are cut.
+  Reduction reduction(static_cast<std::uint32_t>(slots.size()), 0);
+  std::vector<Reduction::Buffer> none;
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    W5XDE_TRY(const Evaluation evaluation, engine_.evaluate(state, slots[i]));
+    const Sums sums{evaluation.loss_sum, evaluation.samples};
+    W5XDE_CHECK(reduction.add({i, 1}, std::make_unique<AlignedBuffer>(), sums, nullptr, none));
     computed.correct += evaluation.correct;
   }
+  (void)reduction.take(computed.sums);
   return {};
 }
 

@@ -82,6 +82,10 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
 }
 
 Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
+  // place() is asked for payloads only: without one, what it prepares is not there, or is of the frame before.
+  const bool carries = header.type == FrameType::parameters || header.type == FrameType::lease ||
+                       header.type == FrameType::model;
+  if (carries && payload.empty()) return corrupt(fmt::format("a {} frame without a payload", name_of(header.type)));
   switch (header.type) {
     case FrameType::hello:
       return received_hello(head);
@@ -115,6 +119,8 @@ Status Node::received_hello(Bytes head) {
 }
 
 Status Node::received_offer(Bytes head) {
+  // A lease of the first may be computing with its engine.
+  if (sender_) return corrupt("a second offer");
   W5XDE_TRY(offer_, decode_offer(head, limits_));
   if (offer_.threads != options_.threads) {
     return incompatible(fmt::format("this run computes a slot with {} threads; join with --threads {}",
