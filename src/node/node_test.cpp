@@ -1,0 +1,204 @@
+#include "node/node.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "node/processor.h"
+#include "support/node_world.h"
+#include "wire/hello.h"
+
+namespace w5xde {
+namespace {
+
+class NodeTest : public testing::Test {
+ protected:
+  NodeWorld world_;
+};
+
+TEST_F(NodeTest, it_says_hello_and_is_ready_when_it_has_built_the_model_that_is_offered) {
+  world_.start();
+  const auto hello = world_.hear(FrameType::hello);
+  ASSERT_TRUE(hello.has_value());
+  const auto decoded = decode_hello(hello->head, Limits::stranger()).value();
+  EXPECT_EQ(decoded.name, "desk");
+  EXPECT_EQ(decoded.role, "node");
+  world_.peer->say(FrameType::hello, Hello{.role = "coordinator"});
+  world_.peer->say(FrameType::offer, world_.offer());
+  const auto frame = world_.hear(FrameType::ready);
+  ASSERT_TRUE(frame.has_value()) << world_.peer->why();
+  const Ready ready = decode_ready(frame->head, Limits{}).value();
+  EXPECT_EQ(ready.model_fingerprint, world_.offer().model_fingerprint);
+  EXPECT_EQ(ready.engine, "fake 1");
+  EXPECT_EQ(ready.processor, processor_name());
+}
+
+TEST_F(NodeTest, a_lease_is_answered_with_its_slots_sum) {
+  world_.enrol(world_.offer());
+  const auto made = sampled_lease(4, {8, 4});
+  world_.say_parameters(4);
+  world_.say_lease(made);
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value()) << world_.peer->why();
+  const Contribution answer = decode_contribution(frame->head, Limits{}).value();
+  EXPECT_EQ(answer.lease_id, made.lease.lease_id);
+  EXPECT_EQ(answer.step, 4u);
+  EXPECT_EQ(answer.version, 4u);
+  EXPECT_EQ(answer.block, made.lease.block);
+  EXPECT_EQ(answer.samples, static_cast<std::uint64_t>(made.lease.tensors[0].shape[0]));
+  EXPECT_EQ(frame->payload, world_.expected(made, 4));
+  EXPECT_EQ(world_.node->slots_computed(), 4u);
+}
+
+TEST_F(NodeTest, leases_ahead_wait_for_their_parameters) {
+  world_.enrol(world_.offer());
+  const auto ahead = sampled_lease(2, {0, 2}), now = sampled_lease(1, {0, 2});
+  world_.say_lease(ahead);
+  world_.say_lease(now);
+  world_.say_parameters(1);
+  EXPECT_EQ(world_.hear_contribution()->lease_id, now.lease.lease_id);
+  world_.say_parameters(2);
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(decode_contribution(frame->head, Limits{})->lease_id, ahead.lease.lease_id);
+  EXPECT_EQ(frame->payload, world_.expected(ahead, 2)) << "with the parameters of its own step";
+}
+
+TEST_F(NodeTest, leases_that_the_parameters_have_overtaken_are_answered_with_nothing) {
+  world_.enrol(world_.offer());
+  const auto overtaken = sampled_lease(1, {0, 2}), current = sampled_lease(3, {0, 2});
+  world_.say_lease(overtaken);
+  world_.say_lease(current);
+  world_.say_parameters(3);
+  for (int i = 0; i < 2; ++i) {
+    const auto frame = world_.hear(FrameType::contribution);
+    ASSERT_TRUE(frame.has_value());
+    const Contribution answer = decode_contribution(frame->head, Limits{}).value();
+    const bool is_void = answer.lease_id == overtaken.lease.lease_id;
+    EXPECT_EQ(answer.lease_id, i == 0 ? overtaken.lease.lease_id : current.lease.lease_id);
+    EXPECT_EQ(answer.samples == 0, is_void);
+    EXPECT_EQ(answer.tensors.empty(), is_void);
+    EXPECT_EQ(frame->payload.empty(), is_void);
+  }
+  EXPECT_EQ(world_.node->slots_computed(), 2u);
+}
+
+TEST_F(NodeTest, in_an_async_run_the_newest_parameters_do_for_every_lease) {
+  Offer offer = world_.offer();
+  offer.newest_parameters = true;
+  world_.enrol(offer);
+  const auto made = sampled_lease(1, {0, 1});
+  world_.say_parameters(9);
+  world_.say_lease(made);
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(decode_contribution(frame->head, Limits{})->version, 9u);
+  EXPECT_EQ(frame->payload, world_.expected(made, 9));
+}
+
+TEST_F(NodeTest, parameters_come_in_parts_and_count_when_they_are_whole) {
+  world_.enrol(world_.offer());
+  const auto old = sampled_lease(1, {0, 1}), made = sampled_lease(2, {0, 1});
+  world_.say_parameters(1);
+  world_.say_parameters(2, 0, 20);
+  world_.say_lease(made);
+  world_.say_lease(old);
+  EXPECT_EQ(world_.hear_contribution()->lease_id, old.lease.lease_id) << "half a version is none";
+  world_.say_parameters(2, 20, 1);
+  world_.say_parameters(2, 21, world_.floats() - 21);
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->payload, world_.expected(made, 2));
+}
+
+TEST_F(NodeTest, an_evaluation_has_sums_and_no_floats) {
+  world_.enrol(world_.offer());
+  world_.say_parameters(1);
+  world_.say_lease(sampled_lease(1, {0, 4}, Work::evaluate));
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value());
+  const Contribution answer = decode_contribution(frame->head, Limits{}).value();
+  EXPECT_EQ(answer.samples, 11u);
+  EXPECT_GT(answer.loss_sum, 0.0);
+  EXPECT_TRUE(answer.tensors.empty());
+  EXPECT_TRUE(frame->payload.empty());
+}
+
+TEST_F(NodeTest, what_it_sends_goes_through_the_codec_that_is_offered) {
+  Offer offer = world_.offer();
+  offer.codec = "zstd:3";
+  world_.touch = [](std::uint64_t, std::span<float> contribution) -> Status {
+    std::ranges::fill(contribution, 1.5f);
+    return {};
+  };
+  world_.enrol(offer);
+  world_.say_parameters(1);
+  world_.say_lease(sampled_lease(1, {0, 1}));
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->header.codec, static_cast<std::uint8_t>(LosslessKind::zstd));
+  EXPECT_LT(frame->payload.size(), world_.floats() * sizeof(float) / 2);
+}
+
+TEST_F(NodeTest, parting_it_finishes_the_lease_that_it_computes_and_says_goodbye) {
+  std::atomic<bool> begun = false, may_end = false;
+  world_.touch = [&](std::uint64_t, std::span<float>) -> Status {
+    begun = true;
+    world_.loop.post([] {});  // for run_until to look
+    may_end.wait(false);
+    return {};
+  };
+  world_.enrol(world_.offer());
+  world_.say_parameters(1);
+  const auto first = sampled_lease(1, {0, 1}), second = sampled_lease(1, {1, 1});
+  world_.say_lease(first);
+  world_.say_lease(second);
+  // The first lease is computed on a thread of its own, where it waits for us.
+  ASSERT_TRUE(world_.run_until([&] { return begun.load(); }));
+  world_.node->leave("the lid was closed");
+  EXPECT_FALSE(world_.node->ended().has_value()) << "it is not done yet";
+  may_end = true;
+  may_end.notify_all();
+  EXPECT_EQ(world_.hear_contribution()->lease_id, first.lease.lease_id);
+  EXPECT_EQ(world_.ending(), "disconnected: the lid was closed");
+  EXPECT_TRUE(world_.node->parted());
+  EXPECT_TRUE(world_.run_until([&] { return world_.peer->closed(); }));
+  EXPECT_EQ(world_.peer->why(), "disconnected: the other side left: the lid was closed");
+  EXPECT_EQ(world_.peer->count(FrameType::contribution), 0u) << "the second lease is given back";
+  EXPECT_EQ(world_.node->slots_computed(), 1u);
+}
+
+TEST_F(NodeTest, parting_with_nothing_to_compute_it_goes_at_once) {
+  world_.enrol(world_.offer());
+  world_.node->leave("enough");
+  EXPECT_EQ(world_.ending(), "disconnected: enough");
+  EXPECT_TRUE(world_.node->parted());
+}
+
+TEST_F(NodeTest, a_broken_link_is_no_parting_and_a_goodbye_is_one) {
+  world_.enrol(world_.offer());
+  world_.peer->connection().detach();
+  EXPECT_TRUE(world_.ending().starts_with("disconnected")) << world_.ending();
+  EXPECT_FALSE(world_.node->parted());
+
+  world_.enrol(world_.offer());
+  world_.peer->connection().close(disconnected("the run is finished"));
+  EXPECT_EQ(world_.ending(), "disconnected: the other side left: the run is finished");
+  EXPECT_TRUE(world_.node->parted());
+}
+
+TEST_F(NodeTest, an_engine_s_refusal_of_a_slot_ends_the_stay_and_tells_the_coordinator) {
+  world_.touch = [](std::uint64_t, std::span<float>) -> Status { return invalid("targets are no classes"); };
+  world_.enrol(world_.offer());
+  world_.say_parameters(1);
+  world_.say_lease(sampled_lease(1, {0, 1}));
+  EXPECT_EQ(world_.ending(), "invalid: targets are no classes");
+  EXPECT_TRUE(world_.run_until([&] { return world_.peer->closed(); }));
+  EXPECT_EQ(world_.peer->why(), "invalid: the other side left: targets are no classes");
+}
+
+}  // namespace
+}  // namespace w5xde

@@ -1,0 +1,78 @@
+#include "support/fake_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/random.h"
+
+namespace w5xde {
+
+namespace {
+
+std::span<const float> floats_of(const TensorView& tensor) {
+  return {reinterpret_cast<const float*>(tensor.bytes().data()), tensor.shape().elements()};
+}
+
+}  // namespace
+
+FakeEngine::FakeEngine(Touch touch) : touch_(std::move(touch)) {
+  description_.parameters = BlockLayout::make({{"weight", {7, 3}}, {"bias", {3}}}, 1000).value();
+  description_.buffers = BlockLayout::make({{"mean", {5}}}, 1000).value();
+}
+
+Status FakeEngine::initialise(std::uint64_t seed, std::span<float> state) {
+  std::ranges::fill(state, 0.0f);
+  Random random(seed);
+  for (const auto& entry : description_.parameters->entries()) {
+    for (float& value : state.subspan(entry.offset, entry.shape.elements())) {
+      value = static_cast<float>(random.normal());
+    }
+  }
+  return {};
+}
+
+Result<Sums> FakeEngine::compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
+                                 std::span<float> contribution) {
+  const auto inputs = floats_of(samples.inputs);
+  const auto count = static_cast<std::size_t>(samples.inputs.shape()[0]);
+  const std::size_t features = count == 0 ? 1 : inputs.size() / count;
+  std::ranges::fill(contribution, 0.0f);
+  Sums sums{.samples = count};
+  for (const auto& entry : description_.parameters->entries()) {
+    for (std::size_t i = 0; i < entry.shape.elements(); ++i) {
+      const float value = state[entry.offset + i];
+      for (std::size_t sample = 0; sample < count; ++sample) {
+        const double noise = static_cast<double>(mix(seed, sample * 1000 + i) >> 40) * 0x1.0p-24 - 0.5;
+        const float pull =
+            (value - inputs[sample * features + i % features]) * static_cast<float>(1 + 0.2 * noise);
+        contribution[entry.offset + i] += pull;
+        sums.loss += 0.5 * double{pull} * double{pull};
+      }
+    }
+  }
+  const std::size_t first = description_.parameters->floats();
+  for (std::size_t i = 0; i < 5; ++i) {
+    for (std::size_t sample = 0; sample < count; ++sample) {
+      contribution[first + i] += 0.1f * (inputs[sample * features + i % features] - state[first + i]);
+    }
+  }
+  if (touch_) W5XDE_CHECK(touch_(seed, contribution));
+  return sums;
+}
+
+Result<Evaluation> FakeEngine::evaluate(std::span<const float> state, const SlotSamples& samples) {
+  const auto inputs = floats_of(samples.inputs);
+  const auto count = static_cast<std::size_t>(samples.inputs.shape()[0]);
+  const std::size_t features = count == 0 ? 1 : inputs.size() / count;
+  Evaluation evaluation{.samples = count};
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    const double miss = double{state[sample % 16]} - double{inputs[sample * features]};
+    evaluation.loss_sum += std::abs(miss) / 3;
+    const auto target = std::to_integer<unsigned>(samples.targets.bytes()[sample]);
+    if (static_cast<unsigned>(std::abs(miss) * 3) % 10 == target) ++evaluation.correct;
+  }
+  return evaluation;
+}
+
+}  // namespace w5xde

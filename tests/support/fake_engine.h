@@ -1,0 +1,36 @@
+// An engine of plain arithmetic: no library, no thread, exact, and quick. Its model is drawn towards the
+// inputs it sees, with noise from the slot's seed, and its floats do not add up the same in another order: a
+// sum along another tree, a sample too many, a wrong seed or a wrong version of the state all show in the
+// bits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "learn/engine.h"
+
+namespace w5xde {
+
+class FakeEngine final : public Engine {
+ public:
+  // Called with every contribution before it is handed on: tests spoil it here, or refuse it.
+  using Touch = std::function<Status(std::uint64_t seed, std::span<float> contribution)>;
+
+  explicit FakeEngine(Touch touch = {});
+
+  std::string name() const override { return "fake 1"; }
+  const ModelDescription& description() const override { return description_; }
+  Status initialise(std::uint64_t seed, std::span<float> state) override;
+  Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
+                       std::span<float> contribution) override;
+  Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
+
+ private:
+  ModelDescription description_;
+  Touch touch_;
+};
+
+}  // namespace w5xde
