@@ -43,6 +43,10 @@ void cut_idx(const std::filesystem::path& from, const std::filesystem::path& to,
 
 }  // namespace
 
+void PrintTo(const Workload& workload, std::ostream* out) {
+  *out << workload.name;
+}
+
 Pool::Pool(Workload workload) : workload_(std::move(workload)) {
   std::filesystem::create_directory(home());
   if (workload_.name.find("images") != std::string::npos) write_few_images(folder_ / "images");

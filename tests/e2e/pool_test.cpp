@@ -26,17 +26,17 @@ Workload mlp() {
 Workload lenet() {
   return {.name = "lenet_images",
           .flags = {"--model", "lenet:dropout=0.25", "--data", "idx:images", "--optimizer", "adamw", "--learning-rate",
-                    "0.001", "--batch", "16", "--slots", "8", "--steps", "24"},
-          .steps = 24,
-          .samples = 24 * 8 * 16};
+                    "0.001", "--batch", "16", "--slots", "8", "--steps", "100"},
+          .steps = 100,
+          .samples = 100 * 8 * 16};
 }
 
 Workload resnet() {
   return {.name = "resnet_images",
           .flags = {"--model", "resnet-small", "--data", "idx:images", "--momentum", "0.9", "--learning-rate", "0.01",
-                    "--batch", "4", "--slots", "6", "--steps", "20"},
-          .steps = 20,
-          .samples = 20 * 6 * 4};
+                    "--batch", "4", "--slots", "6", "--steps", "50"},
+          .steps = 50,
+          .samples = 50 * 6 * 4};
 }
 
 class SameBitsTest : public testing::TestWithParam<Workload> {
@@ -64,13 +64,14 @@ class SameBitsTest : public testing::TestWithParam<Workload> {
     EXPECT_EQ(summary.at("parameters_hash"), reference()) << coordinator.said();
     EXPECT_EQ(summary.at("steps"), GetParam().steps);
     EXPECT_EQ(summary.at("samples"), GetParam().samples);
-    const auto& audit = summary.at("audit");
+    const auto audit = summary.at("audit");
     EXPECT_EQ(audit.at("samples_expected"), GetParam().samples);
     EXPECT_EQ(audit.at("samples_committed"), GetParam().samples);
   }
 
   std::uint64_t batches_of(const std::string& node) const {
-    for (const auto& entry : pool_.summary().at("per_node")) {
+    const auto summary = pool_.summary();
+    for (const auto& entry : summary.at("per_node")) {
       if (entry.at("name") == node) return entry.at("batches");
     }
     return 0;
@@ -97,7 +98,11 @@ TEST_P(SameBitsTest, nodes_may_come_late) {
   Process coordinator = pool_.serve();
   Process first = pool_.join("first");
   pool_.wait_for_step(1);
+  // However fast it is, it must not be done before the others are there.
+  first.signal(SIGSTOP);
   Process late = pool_.join("late", {"--nodes", "2"});
+  for (int i = 0; i < 2; ++i) coordinator.wait_for_line("late-");
+  first.signal(SIGCONT);
   expect_same(coordinator);
   EXPECT_GT(batches_of("late-1"), 0u);
   EXPECT_GT(batches_of("late-2"), 0u);
@@ -123,7 +128,7 @@ TEST_P(SameBitsTest, nodes_may_be_killed_at_any_instant) {
 TEST_P(SameBitsTest, killed_local_nodes_are_started_again) {
   Random random(kSeed);
   std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed));
-  Process coordinator = pool_.train(3, {"--checkpoint-seconds", "0.2"});
+  Process coordinator = pool_.train(3, {"--checkpoint-seconds", "0.1"});
   for (int kill_number = 0; kill_number < 2; ++kill_number) {
     coordinator.wait_for_line("checkpoint of step");
     const auto processes = coordinator.descendants();  // the nursery, then its nodes
@@ -148,7 +153,7 @@ TEST_P(SameBitsTest, a_frozen_node_holds_nobody_up) {
 }
 
 TEST_P(SameBitsTest, a_killed_coordinator_goes_on_from_its_checkpoint) {
-  Words often = {"--checkpoint-seconds", "0.2"};
+  Words often = {"--checkpoint-seconds", "0.1"};
   {
     Process coordinator = pool_.serve(often);
     Process first = pool_.join("first");
@@ -168,7 +173,7 @@ TEST_P(SameBitsTest, a_killed_coordinator_goes_on_from_its_checkpoint) {
 }
 
 TEST_P(SameBitsTest, a_run_stopped_with_ctrl_c_goes_on_where_it_was) {
-  Process coordinator = pool_.train(2, {"--checkpoint-seconds", "0.2"});
+  Process coordinator = pool_.train(2, {"--checkpoint-seconds", "0.1"});
   const std::uint64_t seen = step_in(coordinator.wait_for_line("checkpoint of step"));
   coordinator.signal(SIGINT);
   EXPECT_EQ(coordinator.wait(), kInterrupted) << coordinator.said();
