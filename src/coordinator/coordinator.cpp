@@ -457,7 +457,8 @@ void Coordinator::write_checkpoint() {
   writing_ = true;
   const std::uint64_t version = learner_->version();
   const bool best = evaluated_version_ == version && best_loss_ == evaluation_->loss;
-  recorder_.checkpoint(info(), learner_->blocks(), best, options_.config.keep, [this, version](const auto& written) {
+  const auto done = [this, version, alive = std::weak_ptr(alive_)](const Recorder::Written& written) {
+    if (alive.expired()) return;
     writing_ = false;
     checkpoint_due_ = loop_.now() + duration_of(options_.config.checkpoint_seconds);
     checkpointed_version_ = version;
@@ -469,7 +470,8 @@ void Coordinator::write_checkpoint() {
     if (!out_of_time_ && !stopping_) round_->hold(false);
     advance();
     pump();
-  });
+  };
+  recorder_.checkpoint(info(), learner_->blocks(), best, options_.config.keep, done);
 }
 
 void Coordinator::stop(const std::string& reason) {

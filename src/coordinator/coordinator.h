@@ -118,7 +118,6 @@ class Coordinator final : private Session::Host {
   Options options_;
   Log log_;
   ThreadPool pool_;
-  Recorder recorder_;
   std::unique_ptr<TcpListener> listener_;
   std::map<NodeId, std::unique_ptr<Session>> sessions_;
   NodeId next_node_ = 1;
@@ -173,6 +172,10 @@ class Coordinator final : private Session::Host {
   Instant row_since_;
   double batches_per_second_ = 0;
   Instant progress_due_;
+  // Goes when the coordinator does: what the recorder's thread posts later asks it first.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+
+  Recorder recorder_;  // last: its thread must be done before the learner's memory, which it reads, is gone
 };
 
 }  // namespace w5xde
