@@ -233,6 +233,8 @@ Status Coordinator::contributed(Session& session, const Contribution& contributi
   }
   if (contribution.samples == 0) {
     round_->answered_nothing(session.id());
+    // Only void leases are answered with nothing; whoever says so of one that stands will not compute it.
+    (void)round_->reject(session.id(), contribution.lease_id, contribution.block);
   } else if (!values) {
     W5XDE_CHECK(evaluation_answer(session, contribution));
   } else {
@@ -398,16 +400,22 @@ void Coordinator::begin_evaluation() {
 }
 
 void Coordinator::end_evaluation() {
-  double loss = 0, correct = 0, samples = 0;
+  // Along the tree: how the slots were cut into leases must not show.
+  Reduction tree(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()), 0);
+  std::vector<Reduction::Buffer> none;
+  double correct = 0;
   for (const auto& [slot, part] : evaluations_) {
-    loss += part.loss_sum;
+    const Sums part_sums{part.loss_sum, part.samples};
+    (void)tree.add(part.block, std::make_unique<AlignedBuffer>(), part_sums, nullptr, none);
     correct += static_cast<double>(part.correct);
-    samples += static_cast<double>(part.samples);
   }
+  Sums sums;
+  (void)tree.take(sums);
+  const auto samples = static_cast<double>(sums.samples);
   evaluating_ = false;
   round_->end_evaluation();
   evaluated_version_ = learner_->version();
-  evaluation_ = {.loss = loss / samples,
+  evaluation_ = {.loss = sums.loss / samples,
                  .accuracy = material_->evaluation->classes() > 0 ? correct / samples : kUnknown};
   counted_.evaluation_loss = evaluation_->loss;
   if (!std::isnan(evaluation_->accuracy)) counted_.evaluation_accuracy = evaluation_->accuracy;

@@ -138,6 +138,14 @@ void Round::begin_evaluation(std::uint32_t slots, Instant now) {
   evaluation_.emplace(Step{.work = Work::evaluate, .begun = now, .ledger = Ledger(slots)});
 }
 
+void Round::end_evaluation() {
+  // What a slow node still holds of it must not answer the next one.
+  for (auto& [id, node] : nodes_) {
+    std::erase_if(node.held, [](const Held& held) { return held.work == Work::evaluate; });
+  }
+  evaluation_.reset();
+}
+
 void Round::open_steps(Instant now) {
   const auto open = [&] {
     steps_.push_back({.number = next_step_, .begun = now, .ledger = Ledger(slots_of(next_step_))});

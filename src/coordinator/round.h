@@ -70,7 +70,8 @@ class Round {
   // Leases these slots for evaluation, ahead of steps that are not begun.
   void begin_evaluation(std::uint32_t slots, Instant now);
   bool evaluation_complete() const { return evaluation_ && evaluation_->ledger.complete(); }
-  void end_evaluation() { evaluation_.reset(); }
+  // Answers that come later are duplicates.
+  void end_evaluation();
 
   // No step past those that are open is begun while held; drained() when none is open any more. A checkpoint
   // of an async run is taken then, so that its cursor is one number.

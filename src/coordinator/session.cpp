@@ -132,11 +132,25 @@ Status Session::received_ready(Bytes head) {
   return host_.ready(*this);
 }
 
+Result<Session::Out> Session::take_out(const Contribution& contribution) {
+  const auto found = std::ranges::find(out_, contribution.lease_id, &Out::lease);
+  if (found == out_.end()) return corrupt("a contribution to a lease that it does not have");
+  const Out lease = *found;
+  out_.erase(found);
+  return lease;
+}
+
 Status Session::received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload) {
   if (!ready_) return corrupt("a contribution before ready");
   W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
-  if (leases_out_ == 0) return corrupt("a contribution without a lease");
-  --leases_out_;
+  W5XDE_TRY(const Out lease, take_out(contribution));
+  // What is wrong in here would be wrong in the sum, the audit, or the order of things.
+  const bool is_void = contribution.samples == 0;
+  const bool has_floats = !contribution.tensors.empty();
+  if (contribution.block != lease.block || has_floats != (lease.work == Work::train && !is_void) ||
+      (!is_void && contribution.samples != lease.samples) || contribution.correct > contribution.samples) {
+    return corrupt("a contribution that is no answer to its lease");
+  }
   if (contribution.tensors.empty()) return host_.contributed(*this, contribution, nullptr);
   // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in it.
   if (payload.empty()) return corrupt("a contribution without its floats");
@@ -173,7 +187,7 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                .slot_samples = batch->slot_samples,
                .tensors = batch->tensors},
          head_);
-  ++leases_out_;
+  out_.push_back({grant.lease, grant.work, grant.block, static_cast<std::uint64_t>(batch->tensors[0].shape[0])});
   const Bytes payload = batch->payload();
   return sender_.send(*connection_, FrameType::lease, head_, payload, std::move(batch));
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "coordinator/batches.h"
@@ -60,7 +61,7 @@ class Session final : private Connection::Owner {
   Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed,
                     std::shared_ptr<const Batch> batch);
   // Leases that are not answered.
-  std::uint32_t leases_out() const { return leases_out_; }
+  std::size_t leases_out() const { return out_.size(); }
   void close(Error reason) { connection_->close(std::move(reason)); }
 
   // What the summary says of it, kept up to date by the host and by bytes().
@@ -68,6 +69,13 @@ class Session final : private Connection::Owner {
   void update_tally();
 
  private:
+  struct Out {
+    LeaseId lease = 0;
+    Work work = Work::train;
+    SlotBlock block;
+    std::uint64_t samples = 0;
+  };
+
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
   void drained() override { host_.drained(*this); }
@@ -75,6 +83,8 @@ class Session final : private Connection::Owner {
 
   Status received_hello(Bytes head);
   Status received_ready(Bytes head);
+  // The lease that is answered, which is out no longer.
+  Result<Out> take_out(const Contribution& contribution);
   Status received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload);
   Status send_model();
 
@@ -92,7 +102,7 @@ class Session final : private Connection::Owner {
   PayloadReceiver receiver_;
   Reduction::Buffer arriving_;
   std::uint64_t version_sent_ = UINT64_MAX;
-  std::uint32_t leases_out_ = 0;
+  std::vector<Out> out_;
   Head head_;
 };
 
