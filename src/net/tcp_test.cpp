@@ -61,6 +61,12 @@ TEST_F(TcpTest, what_was_not_asked_for_is_off_and_buffers_are_the_kernel_s) {
   EXPECT_GT(report->send_buffer_bytes, 0u);
 }
 
+TEST_F(TcpTest, nothing_is_paced_on_the_machine_itself) {
+  connect({});
+  EXPECT_EQ(near_->tcp_report()->congestion_control, "reno");
+  EXPECT_EQ(far_->tcp_report()->congestion_control, "reno");
+}
+
 TEST_F(TcpTest, the_kernel_s_measurements_are_there) {
   connect({});
   const std::string text(1000, 'x');
