@@ -500,6 +500,7 @@ void Coordinator::fail(Error error) {
 
 void Coordinator::end(Status status) {
   if (round_ && phase_ == Phase::training) record_step();
+  ended_ = loop_.now();
   if (on_finishing) on_finishing();
   recorder_.flush();
   phase_ = Phase::ended;
@@ -517,7 +518,8 @@ void Coordinator::event(const std::string& text) {
 }
 
 double Coordinator::seconds() const {
-  return seconds_before_ + (begun_ == Instant() ? 0 : seconds_of(loop_.now() - begun_));
+  if (begun_ == Instant()) return seconds_before_;
+  return seconds_before_ + seconds_of((phase_ == Phase::ended ? ended_ : loop_.now()) - begun_);
 }
 
 std::uint64_t Coordinator::steps_done() const {

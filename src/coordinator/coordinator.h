@@ -136,6 +136,7 @@ class Coordinator final : private Session::Host {
   bool stopping_ = false;
   bool out_of_time_ = false;
   Instant begun_;             // of training, in this process
+  Instant ended_;
   double seconds_before_ = 0;  // of training, in those before it
   Instant stop_asked_;
 
