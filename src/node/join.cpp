@@ -1,5 +1,6 @@
 #include "node/join.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -17,7 +18,9 @@ class Member {
       : options_(std::move(options)),
         log_(log),
         random_(static_cast<std::uint64_t>(getpid())),
-        signals_(loop_, {SIGINT, SIGTERM}, [this](int) { told_to_leave(); }) {}
+        // Not SIGINT: a terminal sends that to every process there is, and whoever started the node decides what it
+        // means. A coordinator that is stopped still needs what its nodes are computing.
+        signals_(loop_, {SIGTERM}, [this](int) { told_to_leave(); }) {}
 
   Status run() {
     connect();
@@ -37,12 +40,17 @@ class Member {
     };
     connect_tcp(loop_, connect_options, random_, [this](Result<std::unique_ptr<Stream>> stream) {
       if (leaving_ || !stream.ok()) {
-        result_ = leaving_ ? Status() : Status(std::move(stream).error());
+        result_ = leaving_ ? Status() : Status(std::move(stream).error().within(nobody_there()));
         return;
       }
       node_ = std::make_unique<Node>(loop_, options_.node, log_);
       node_->start(std::move(*stream));
     });
+  }
+
+  std::string nobody_there() const {
+    return fmt::format("no coordinator answers at {}; check the address, and that `w5xde serve` runs there",
+                       options_.address.to_string());
   }
 
   void stay_over() {
