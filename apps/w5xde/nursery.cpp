@@ -261,7 +261,16 @@ Nursery::~Nursery() {
 }
 
 Result<std::string> Nursery::ask(const std::string& request) const {
+  W5XDE_CHECK(tell(request));
+  return hear();
+}
+
+Status Nursery::tell(const std::string& request) const {
   if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) < 0) return system_error("asking the nursery", errno);
+  return {};
+}
+
+Result<std::string> Nursery::hear() const {
   auto answer = receive(socket_);
   if (!answer) return Error{ErrorKind::system, "the process that loads the engine died"};
   const json map = json::parse(*answer, nullptr, false);
@@ -300,8 +309,13 @@ std::vector<pid_t> Nursery::processes() const {
   return json::parse(*answer).at("pids").get<std::vector<pid_t>>();
 }
 
-Status Nursery::wait() {
-  W5XDE_TRY(const std::string ignored, ask(json{{"do", "wait"}}.dump()));
+Status Nursery::wait(int interrupt) {
+  W5XDE_CHECK(tell(json{{"do", "wait"}}.dump()));
+  pollfd events[] = {{socket_, POLLIN, 0}, {interrupt, POLLIN, 0}};
+  while (poll(events, 2, -1) < 0 && errno == EINTR) {
+  }
+  if (events[1].revents != 0) return {};
+  W5XDE_TRY(const std::string ignored, hear());
   return {};
 }
 

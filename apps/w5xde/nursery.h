@@ -47,12 +47,14 @@ class Nursery {
   Status start_nodes(const Nodes& nodes);
   // Of the nodes that run now, and of the nursery itself.
   std::vector<pid_t> processes() const;
-  // Waits until every node has ended; the first error that one ended with.
-  Status wait();
+  // Waits until every node has ended; the first error that one ended with. Or until `interrupt` can be read from.
+  Status wait(int interrupt);
 
  private:
   Nursery(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
   Result<std::string> ask(const std::string& request) const;
+  Status tell(const std::string& request) const;
+  Result<std::string> hear() const;
 
   pid_t pid_ = -1;
   int socket_ = -1;
