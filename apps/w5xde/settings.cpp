@@ -83,7 +83,8 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("epochs", "end after so many epochs (1 when no end is given)", false, c.epochs),
       number("seconds", "end after so many seconds", false, c.seconds),
       choice("optimizer", "sgd, adam or adamw", c.optimizer.kind, parse_optimizer),
-      number("learning-rate", "its base", true, c.optimizer.learning_rate),
+      // A run that diverged goes on from its last good checkpoint with these two lowered.
+      number("learning-rate", "its base", false, c.optimizer.learning_rate),
       number("momentum", "sgd", true, c.optimizer.momentum),
       flag("nesterov", "sgd", true, c.optimizer.nesterov),
       number("weight-decay", "adamw: decoupled", true, c.optimizer.weight_decay),
@@ -91,7 +92,7 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("beta2", "adam, adamw", true, c.optimizer.beta2),
       number("epsilon", "adam, adamw", true, c.optimizer.epsilon),
       word("schedule", "constant, step:EVERY,GAMMA or cosine, each with +warmup:STEPS or not", true, c.schedule),
-      number("clip-norm", "clip the gradient to this norm; 0: do not", true, c.clip_norm),
+      number("clip-norm", "clip the gradient to this norm; 0: do not", false, c.clip_norm),
       number("seed", "of data order, initial parameters and dropout", true, c.seed),
       number("threads", "for one slot's arithmetic, on every node", true, c.threads),
       word("codec", "none, lz4, zstd:LEVEL, zlib:LEVEL: how payloads travel, without loss", false, c.codec),
