@@ -56,20 +56,37 @@ Status refuse_changes(const Given& before, const Given& now, std::vector<Setting
   return {};
 }
 
+// A start that was refused before the first checkpoint decided nothing.
+bool begun(const std::filesystem::path& folder) {
+  const auto run = RunFolder::look(folder);
+  return run.ok() && !run->checkpoints().empty();
+}
+
+Status check_model_file(const std::string& model) {
+  if (!model.ends_with(".pt") || std::filesystem::exists(model)) return {};
+  return invalid(fmt::format("there is no file {}; --model takes a TorchScript file, as torch.jit.script(model).save(\"{}\") "
+                             "makes it",
+                             model, model));
+}
+
 Result<Asked> asked_of(const TrainOptions& options) {
   Asked asked;
   auto settings = settings_of(asked.config);
   asked.folder = options.run.empty() || is_toml(options.run) ? new_run_folder() : options.run;
   if (is_toml(options.run)) {
+    if (!std::filesystem::exists(options.run)) {
+      return invalid(fmt::format("there is no file {}; write one, or say what to train with --model and --data", options.run));
+    }
     W5XDE_TRY(const Given given, read_run_toml(options.run));
     W5XDE_CHECK(apply(settings, given));
   } else if (const auto toml = std::filesystem::path(asked.folder) / "run.toml"; std::filesystem::exists(toml)) {
     W5XDE_TRY(const Given given, read_run_toml(toml));
-    W5XDE_CHECK(refuse_changes(given, options.given, settings));
+    if (begun(asked.folder)) W5XDE_CHECK(refuse_changes(given, options.given, settings));
     W5XDE_CHECK(apply(settings, given));
   }
   W5XDE_CHECK(apply(settings, options.given));
   W5XDE_CHECK(asked.config.check());
+  if (!begun(asked.folder)) W5XDE_CHECK(check_model_file(asked.config.model));
   return asked;
 }
 
@@ -161,13 +178,7 @@ class Training {
     W5XDE_TRY(const Address address, listen_address(options_));
     W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
-    W5XDE_TRY(auto coordinator,
-              Coordinator::listen(loop_,
-                                  {.run = folder.path().filename().string(),
-                                   .config = asked_.config,
-                                   .listen = address,
-                                   .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited)},
-                                  folder, log_));
+    W5XDE_TRY(auto coordinator, listen(address, folder));
     log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
     if (!options_.insecure && options_.nodes == 0) {
       log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
@@ -196,6 +207,19 @@ class Training {
   }
 
  private:
+  Result<std::unique_ptr<Coordinator>> listen(const Address& address, const RunFolder& folder) {
+    auto coordinator = Coordinator::listen(
+        loop_,
+        {.run = folder.path().filename().string(),
+         .config = asked_.config,
+         .listen = address,
+         .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited)},
+        folder, log_);
+    if (coordinator.ok()) return coordinator;
+    return std::move(coordinator).error().within(
+        fmt::format("--listen {} cannot be had; choose another port, or 0 for any that is free", options_.listen));
+  }
+
   Result<ExitCode> train(Coordinator& coordinator, const RunFolder& folder, Coordinator::Material material) {
     Progress progress(log_, asked_.config);
     coordinator.on_progress = [&](const StatusReport& report) { progress.show(report); };
