@@ -99,10 +99,10 @@ nlohmann::json Pool::status() const {
   return read_json(folder_ / "status.json");
 }
 
-void Pool::wait_for_step(std::uint64_t step) const {
+void Pool::wait_for(const std::string& number, std::uint64_t least) const {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (status().at("step").get<std::uint64_t>() < step) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("no step " + std::to_string(step));
+  while (status().at(number).get<std::uint64_t>() < least) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("too few for too long: " + number);
   }
 }
 

@@ -35,6 +35,9 @@ class Pool {
   // Where its processes keep what they cache.
   std::filesystem::path home() const { return folder_ / "home"; }
 
+  // Where the coordinator that was served listens.
+  const std::string& address() const { return address_; }
+
   // w5xde with these arguments.
   Process start(const Words& arguments) const;
   Process start(const Words& arguments, Process::Options options) const;
@@ -47,8 +50,8 @@ class Pool {
 
   // As the coordinator that was served tells it.
   nlohmann::json status() const;
-  // Asks for the status again and again until the run has come so far.
-  void wait_for_step(std::uint64_t step) const;
+  // Asks for the status again and again until this number of it ("step", "batches") has come so far.
+  void wait_for(const std::string& number, std::uint64_t least) const;
 
   // Of the coordinator that ended last.
   nlohmann::json summary() const;

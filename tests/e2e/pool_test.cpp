@@ -97,7 +97,7 @@ TEST_P(SameBitsTest, seven_nodes_learn_what_one_learns) {
 TEST_P(SameBitsTest, nodes_may_come_late) {
   Process coordinator = pool_.serve();
   Process first = pool_.join("first");
-  pool_.wait_for_step(1);
+  pool_.wait_for("step", 1);
   // However fast it is, it must not be done before the others are there.
   first.signal(SIGSTOP);
   Process late = pool_.join("late", {"--nodes", "2"});
@@ -117,7 +117,7 @@ TEST_P(SameBitsTest, nodes_may_be_killed_at_any_instant) {
   std::vector<Process> nodes;
   for (int i = 1; i <= 3; ++i) nodes.push_back(pool_.join("node" + std::to_string(i)));
   for (const double share : {0.05, 0.3, 0.55}) {
-    pool_.wait_for_step(part(share + 0.2 * random.unit()));
+    pool_.wait_for("step", part(share + 0.2 * random.unit()));
     nodes[random.below(nodes.size())].signal(SIGKILL);
     nodes.push_back(pool_.join("node" + std::to_string(nodes.size() + 1)));
   }
@@ -144,7 +144,7 @@ TEST_P(SameBitsTest, a_frozen_node_holds_nobody_up) {
   Process one = pool_.join("one");
   Process two = pool_.join("two");
   Process frozen = pool_.join("frozen");
-  pool_.wait_for_step(part(0.2));
+  pool_.wait_for("step", part(0.2));
   frozen.signal(SIGSTOP);
   expect_same(coordinator);
   EXPECT_EQ(one.wait(), 0) << one.said();

@@ -1,0 +1,192 @@
+// What people and machines get wrong: each ends with the code that docs/errors.md has for it, with a message that says
+// what is wrong and what to do, and with nothing lost.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "pool.h"
+
+namespace w5xde {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum Code { kSuccess = 0, kUsage = 2, kFailed = 3, kInterrupted = 4, kIncompatible = 5, kDiverged = 6 };
+
+const Words kMlp = {"--model", "mlp:10,20,10", "--data", "synthetic"};
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class BadInputTest : public testing::Test {
+ protected:
+  // The command ends with this code, and its stderr has each of the parts.
+  void expect(int code, const Words& arguments, const Words& parts) const {
+    expect(code, pool_.start(arguments), parts);
+  }
+  void expect(int code, Process process, const Words& parts) const {
+    EXPECT_EQ(process.wait(), code) << process.said();
+    for (const std::string& part : parts) {
+      EXPECT_NE(process.said().find(part), std::string::npos) << "no '" << part << "' in:\n" << process.said();
+    }
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(pool_.folder() / name, std::ios::binary) << text;
+  }
+
+  // Makes .npy files: numpy stores this expression.
+  void save_npy(const std::string& name, const std::string& expression) const {
+    Process python({"/usr/bin/python3", "-c", "import numpy as n; n.save('" + name + "', " + expression + ")"},
+                   {.folder = pool_.folder()});
+    ASSERT_EQ(python.wait(), 0) << python.said();
+  }
+
+  Pool pool_{{.name = "mlp_numbers", .flags = kMlp + Words{"--steps", "20"}, .steps = 20}};
+};
+
+TEST_F(BadInputTest, an_unknown_model_is_refused_with_those_there_are) {
+  expect(kUsage, {"train", "run", "--model", "transformer", "--data", "synthetic"}, {"'transformer'", "lenet", "mlp:"});
+  // The folder is not spoilt by it.
+  expect(kSuccess, Words{"train", "run"} + kMlp + Words{"--steps", "3"}, {});
+}
+
+TEST_F(BadInputTest, a_model_that_does_not_fit_the_data_is_refused_with_one_that_does) {
+  expect(kUsage, {"train", "run", "--model", "mlp:784,20,10", "--data", "synthetic"}, {"type mlp:10,20,10"});
+}
+
+TEST_F(BadInputTest, a_model_file_that_is_missing_or_none_is_refused) {
+  expect(kUsage, {"train", "run", "--model", "gone.pt", "--data", "synthetic"}, {"gone.pt", "torch.jit.script"});
+  write("text.pt", "not a model\n");
+  expect(kUsage, {"train", "run", "--model", "text.pt", "--data", "synthetic"}, {"no TorchScript", "torch.jit.script"});
+}
+
+TEST_F(BadInputTest, unknown_data_is_refused_with_the_kinds_there_are) {
+  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "csv:a.csv"}, {"'csv:a.csv'", "npy:", "idx:"});
+}
+
+TEST_F(BadInputTest, an_unknown_flag_is_refused) {
+  expect(kUsage, Words{"train", "run"} + kMlp + Words{"--learning-rat", "1"}, {"--learning-rat", "--help"});
+}
+
+TEST_F(BadInputTest, a_flag_s_value_that_is_none_is_refused) {
+  expect(kUsage, Words{"train", "run"} + kMlp + Words{"--batch", "many"}, {"batch", "'many'"});
+  expect(kUsage, Words{"train", "run"} + kMlp + Words{"--optimizer", "newton"}, {"'newton'", "adamw"});
+}
+
+TEST_F(BadInputTest, an_unknown_key_of_run_toml_is_refused_with_its_line) {
+  write("a.toml", "model = \"lenet\"\n\nlearning-rat = 3\n");
+  expect(kUsage, {"train", "a.toml"}, {"a.toml:3", "learning-rat", "--help"});
+  write("b.toml", "model = \"lenet\"\nbatch = [\n");
+  expect(kUsage, {"train", "b.toml"}, {"b.toml:2"});
+  expect(kUsage, {"train", "gone.toml"}, {"gone.toml", "--model"});
+}
+
+TEST_F(BadInputTest, missing_data_is_refused) {
+  expect(kUsage, {"train", "run", "--model", "lenet", "--data", "idx:gone"}, {"gone", "idx:IMAGES,LABELS"});
+}
+
+TEST_F(BadInputTest, a_truncated_data_file_is_refused) {
+  write_few_images(pool_.folder() / "images");
+  const fs::path images = pool_.folder() / "images/train-images-idx3-ubyte";
+  fs::resize_file(images, fs::file_size(images) - 1000);
+  expect(kFailed, {"train", "run", "--model", "lenet", "--data", "idx:images"}, {"train-images", "get it again"});
+}
+
+TEST_F(BadInputTest, labels_out_of_range_are_refused) {
+  save_npy("x.npy", "n.zeros((100, 10), n.float32)");
+  save_npy("y.npy", "n.arange(100) - 1");
+  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy"}, {"sample 0", "-1", "Mend"});
+  save_npy("y.npy", "n.arange(100) % 12");
+  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy"}, {"12 classes", "mlp:10,20,12"});
+}
+
+TEST_F(BadInputTest, a_batch_larger_than_the_data_is_refused) {
+  expect(kUsage, Words{"train", "run"} + kMlp + Words{"--batch", "1001"}, {"--batch 1001", "1000"});
+}
+
+TEST_F(BadInputTest, a_port_in_use_is_named) {
+  Process first = pool_.serve();
+  expect(kFailed, Words{"serve", "other"} + kMlp + Words{"--listen", pool_.address()}, {pool_.address(), "in use", "--listen"});
+}
+
+TEST_F(BadInputTest, a_run_has_one_coordinator) {
+  Process first = pool_.serve();
+  first.wait_for_line("only this machine");
+  expect(kUsage, {"train", "run"}, {"in use by process " + std::to_string(first.id()), "another folder"});
+  Process node = pool_.join("node");
+  EXPECT_EQ(first.wait(), kSuccess) << first.said();
+}
+
+TEST_F(BadInputTest, what_the_result_depends_on_cannot_change) {
+  Process first = pool_.train(1);
+  EXPECT_EQ(first.wait(), kSuccess) << first.said();
+  expect(kUsage, {"train", "run", "--batch", "16"}, {"batch = 32", "leave --batch out"});
+  expect(kSuccess, {"train", "run", "--batch", "32", "--steps", "30"}, {"going on from step 20"});
+  EXPECT_EQ(pool_.summary().at("steps"), 30);
+}
+
+TEST_F(BadInputTest, a_node_with_other_threads_is_told_which) {
+  Process coordinator = pool_.serve();
+  expect(kIncompatible, pool_.join("odd", {"--threads", "2"}), {"join with --threads 1"});
+  Process node = pool_.join("even");
+  EXPECT_EQ(coordinator.wait(), kSuccess) << coordinator.said();
+}
+
+TEST_F(BadInputTest, the_network_is_listened_to_only_when_that_is_meant) {
+  expect(kUsage, Words{"serve", "run"} + kMlp + Words{"--listen", "0.0.0.0:0"}, {"open to the network", "--insecure"});
+  Process meant = pool_.start(Words{"serve", "run"} + kMlp + Words{"--listen", "0.0.0.0:0", "--insecure"});
+  meant.wait_for_line("listens on 0.0.0.0:");
+}
+
+TEST_F(BadInputTest, an_engine_that_is_not_there_is_named) {
+  expect(kUsage, Words{"train", "run"} + kMlp + Words{"--engine", "gone.so"}, {"gone.so"});
+}
+
+TEST_F(BadInputTest, a_run_that_diverges_keeps_its_last_good_checkpoint) {
+  Process diverging = pool_.train(2, {"--learning-rate", "1e30"});
+  expect(kDiverged, std::move(diverging), {"diverged", "--learning-rate"});
+  // The advice can be followed.
+  Process mended = pool_.train(2, {"--learning-rate", "0.01"});
+  expect(kSuccess, std::move(mended), {"going on from step 0"});
+  EXPECT_EQ(pool_.summary().at("steps"), 20);
+}
+
+TEST_F(BadInputTest, a_full_disk_loses_nothing_that_was_saved) {
+  // A model large enough that its checkpoint with momentum does not fit where the first one, without, does.
+  const Words large = {"--model", "mlp:10,400,400,10", "--data", "synthetic", "--momentum", "0.9", "--steps", "400"};
+  constexpr rlim_t kBetween = 1'000'000;
+  expect(kFailed, pool_.start(Words{"train", "run"} + large + Words{"--checkpoint-seconds", "0.05"}, {.file_bytes_max = kBetween}),
+         {"checkpoint", "free some space"});
+  expect(kSuccess, {"train", "run", "--checkpoint-seconds", "60"}, {"going on from step 0"});
+  const auto resumed = pool_.summary();
+  expect(kSuccess, Words{"train", "whole"} + large + Words{"--json", "whole.json"}, {});
+  std::ifstream whole(pool_.folder() / "whole.json");
+  EXPECT_EQ(resumed.at("parameters_hash"), nlohmann::json::parse(whole).at("parameters_hash"));
+}
+
+TEST_F(BadInputTest, a_node_says_when_its_coordinator_is_not_there) {
+  expect(kFailed, {"join", "127.0.0.1:1", "--attempts", "2"}, {"127.0.0.1:1", "attempt 1 of 2", "w5xde serve"});
+  expect(kUsage, {"join", "here"}, {"HOST:PORT"});
+}
+
+TEST_F(BadInputTest, a_node_stopped_with_ctrl_c_leaves_in_order) {
+  Process coordinator = pool_.serve({"--wait-for", "2"});
+  Process node = pool_.join("node");
+  coordinator.wait_for_line("node-1 joined");
+  node.signal(SIGINT);
+  expect(kInterrupted, std::move(node), {});
+  const auto departures = pool_.status().at("departures");
+  ASSERT_EQ(departures.size(), 1u);
+  EXPECT_NE(departures[0].at("reason").get<std::string>().find("told to stop"), std::string::npos) << departures;
+}
+
+}  // namespace
+}  // namespace w5xde

@@ -1,0 +1,96 @@
+// A TorchScript file made by Debian's python3-torch (engines/torch/testdata), with tied weights, a frozen layer,
+// BatchNorm and dropout: it travels to nodes that have never seen it, once, and trains to the same bits everywhere.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "pool.h"
+
+namespace w5xde {
+namespace {
+
+namespace fs = std::filesystem;
+
+Workload scripted(const std::string& model = W5XDE_TORCH_MODELS "/dropout.pt", const std::string& steps = "40") {
+  return {.name = "scripted_numbers",
+          .flags = {"--model", model, "--data", "random:8,5,512", "--momentum", "0.9",
+                    "--learning-rate", "0.01", "--batch", "16", "--slots", "4", "--steps", steps},
+          .steps = 40,
+          .samples = 40 * 4 * 16};
+}
+
+// The one file in a home's cache of models.
+fs::path cached_in(const fs::path& home) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(home / ".cache/w5xde/models")) files.push_back(entry.path());
+  EXPECT_EQ(files.size(), 1u);
+  return files.empty() ? fs::path() : files.front();
+}
+
+ino_t inode_of(const fs::path& file) {
+  struct stat about {};
+  EXPECT_EQ(::stat(file.c_str(), &about), 0) << file;
+  return about.st_ino;
+}
+
+class ScriptedPoolTest : public testing::Test {
+ protected:
+  static std::string hash_with(unsigned nodes) {
+    Pool pool(scripted());
+    Process coordinator = pool.train(nodes);
+    EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
+    EXPECT_EQ(pool.summary().at("audit").at("samples_committed"), scripted().samples);
+    EXPECT_EQ(pool.summary().at("nodes"), nodes);
+    return pool.summary().at("parameters_hash");
+  }
+
+  // A run whose one node has this home; the hash it came to.
+  static std::string hash_with_node_at(const fs::path& home) {
+    Pool pool(scripted());
+    Process coordinator = pool.serve();
+    Process node = pool.start({"join", pool.address()}, {.environment = {{"HOME", home.string()}}});
+    EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
+    EXPECT_EQ(node.wait(), 0) << node.said();
+    return pool.summary().at("parameters_hash");
+  }
+};
+
+TEST_F(ScriptedPoolTest, one_node_and_three_train_it_to_the_same_bits) {
+  EXPECT_EQ(hash_with(1), hash_with(3));
+}
+
+TEST_F(ScriptedPoolTest, a_node_without_it_gets_it_once_and_keeps_it) {
+  const TemporaryFolder home;
+  const std::string first = hash_with_node_at(home.path());
+  const fs::path cached = cached_in(home.path());
+  EXPECT_EQ(fs::file_size(cached), fs::file_size(W5XDE_TORCH_MODELS "/dropout.pt"));
+  const ino_t before = inode_of(cached);
+  EXPECT_EQ(hash_with_node_at(home.path()), first);
+  EXPECT_EQ(inode_of(cached_in(home.path())), before) << "it was sent a second time";
+}
+
+TEST_F(ScriptedPoolTest, a_damaged_copy_is_not_used) {
+  const TemporaryFolder home;
+  const std::string first = hash_with_node_at(home.path());
+  const fs::path cached = cached_in(home.path());
+  fs::resize_file(cached, fs::file_size(cached) / 2);
+  EXPECT_EQ(hash_with_node_at(home.path()), first);
+  EXPECT_EQ(fs::file_size(cached_in(home.path())), fs::file_size(W5XDE_TORCH_MODELS "/dropout.pt"));
+}
+
+TEST_F(ScriptedPoolTest, a_run_goes_on_without_the_file_it_was_begun_with) {
+  Pool pool(scripted("moved.pt", "20"));
+  const fs::path model = pool.folder() / "moved.pt";
+  fs::copy_file(W5XDE_TORCH_MODELS "/dropout.pt", model);
+  Process begun = pool.train(1);
+  EXPECT_EQ(begun.wait(), 0) << begun.said();
+  fs::remove(model);
+  Process resumed = pool.train(2, {"--steps", "40"});
+  EXPECT_EQ(resumed.wait(), 0) << resumed.said();
+  EXPECT_EQ(pool.summary().at("steps"), 40);
+  EXPECT_EQ(pool.summary().at("parameters_hash"), hash_with(1));
+}
+
+}  // namespace
+}  // namespace w5xde
