@@ -91,6 +91,8 @@ void Learner::give_back(Reduction::Buffer buffer) {
 
 bool Learner::apply(const AlignedBuffer& sum, std::uint64_t samples, double weight) {
   const std::span<const float> all(reinterpret_cast<const float*>(sum.data()), floats_);
+  // Finite contributions may add up to what is not.
+  if (!all_finite(all)) return false;
   const auto gradient = all.first(parameters_->floats());
   double scale = weight / static_cast<double>(samples);
   if (options_.clip_norm > 0) {
