@@ -262,5 +262,33 @@ RC_GTEST_PROP(Round, commits_every_slot_once_whatever_happens_in_async, ()) {
   survives(Mode::async);
 }
 
+TEST(Round, an_answer_to_the_last_evaluation_does_not_count_in_the_next) {
+  Instant now{};
+  Round round({});
+  round.hold(true);  // nothing to train: evaluations only
+  round.join(1);
+  round.begin_evaluation(2, now);
+  const auto first = round.grants(now);
+  ASSERT_EQ(first.size(), 1u);
+  round.join(2);
+  now += std::chrono::seconds(10);
+  const auto again = round.grants(now);
+  ASSERT_EQ(again.size(), 1u);
+  ASSERT_EQ(again[0].node, 2u);
+  EXPECT_EQ(round.answer(2, again[0].lease, again[0].block, 0.1, now), Round::Verdict::accepted);
+  ASSERT_TRUE(round.evaluation_complete());
+  round.end_evaluation();
+
+  round.begin_evaluation(2, now);
+  const auto next = round.grants(now);
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(round.answer(1, first[0].lease, first[0].block, 0.1, now), Round::Verdict::duplicate);
+  EXPECT_FALSE(round.evaluation_complete()) << "with the numbers of an older version";
+  for (const Grant& grant : next) {
+    EXPECT_EQ(round.answer(grant.node, grant.lease, grant.block, 0.1, now), Round::Verdict::accepted);
+  }
+  EXPECT_TRUE(round.evaluation_complete());
+}
+
 }  // namespace
 }  // namespace w5xde

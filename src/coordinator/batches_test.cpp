@@ -1,0 +1,93 @@
+#include "coordinator/batches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace w5xde {
+namespace {
+
+// A hundred samples in slots of nine: eleven full ones an epoch, and one of a single sample.
+class BatchesTest : public testing::Test {
+ protected:
+  BatchesTest()
+      : data_(open_dataset("random:5,10,100", Split::train, 1).value()), batches_(data_, options_) {}
+
+  // The bytes of the slots' samples, taken one by one: inputs, padding, targets.
+  std::vector<std::byte> plain(std::uint64_t first, std::uint32_t count) {
+    Sampler sampler(options_);
+    std::vector<std::byte> inputs, targets;
+    for (std::uint64_t slot = first; slot < first + count; ++slot) {
+      for (const std::uint32_t number : sampler.samples_of(slot)) {
+        std::array<std::byte, 20> input{};
+        std::array<std::byte, 4> target{};
+        data_->gather({&number, 1}, input, target);
+        inputs.insert(inputs.end(), input.begin(), input.end());
+        targets.insert(targets.end(), target.begin(), target.end());
+      }
+    }
+    inputs.resize(align_up(inputs.size(), kPayloadAlignment));
+    inputs.insert(inputs.end(), targets.begin(), targets.end());
+    return inputs;
+  }
+  static std::vector<std::byte> bytes_of_batch(const Batch& batch) {
+    return {batch.payload().begin(), batch.payload().end()};
+  }
+
+  const Sampler::Options options_{.samples = 100, .batch = 9, .seed = 4};
+  std::shared_ptr<const Dataset> data_;
+  Batches batches_;
+};
+
+TEST_F(BatchesTest, a_payload_is_the_inputs_of_all_slots_then_their_targets_at_the_next_multiple_of_eight) {
+  const auto batch = batches_.make(3, 3);
+  EXPECT_EQ(batch->slot_samples, (std::vector<std::uint32_t>{9, 9, 9}));
+  EXPECT_EQ(batch->tensors, (TensorList{{DType::f32, Shape{27, 5}}, {DType::i32, Shape{27}}}));
+  EXPECT_EQ(batch->bytes, 544u + 27 * 4);  // 540 bytes of inputs, 4 of padding
+  EXPECT_EQ(bytes_of_batch(*batch), plain(3, 3));
+}
+
+TEST_F(BatchesTest, the_last_slot_of_an_epoch_has_what_is_left_and_the_next_begins_another) {
+  const auto batch = batches_.make(10, 4);
+  EXPECT_EQ(batch->slot_samples, (std::vector<std::uint32_t>{9, 1, 9, 9}));
+  EXPECT_EQ(batch->tensors[0].shape, (Shape{28, 5}));
+  EXPECT_EQ(bytes_of_batch(*batch), plain(10, 4));
+}
+
+TEST_F(BatchesTest, however_slots_are_put_together_their_samples_are_the_same) {
+  const auto whole = batches_.make(8, 4);
+  std::vector<std::byte> inputs;
+  for (std::uint64_t slot = 8; slot < 12; ++slot) {
+    const auto one = batches_.make(slot, 1);
+    const Bytes part = one->payload().first(one->tensors[0].byte_count());
+    inputs.insert(inputs.end(), part.begin(), part.end());
+  }
+  EXPECT_TRUE(std::ranges::equal(inputs, whole->payload().first(inputs.size())));
+}
+
+TEST_F(BatchesTest, memory_is_used_again_but_never_while_somebody_holds_the_batch) {
+  std::vector<std::pair<std::shared_ptr<const Batch>, std::uint64_t>> held;
+  for (std::uint64_t round = 0; round < 100; ++round) {  // more than are kept for use again
+    held.emplace_back(batches_.make(round, 2), round);
+    if (round % 3 == 0) held.erase(held.begin() + static_cast<std::ptrdiff_t>(round % held.size()));
+  }
+  std::set<const std::byte*> places;
+  for (const auto& [batch, first] : held) {
+    EXPECT_EQ(bytes_of_batch(*batch), plain(first, 2)) << first;
+    EXPECT_TRUE(places.insert(batch->payload().data()).second) << "two batches in one place";
+  }
+  const std::byte* place = held.front().first->payload().data();
+  held.erase(held.begin());
+  EXPECT_EQ(batches_.make(7, 1)->payload().data(), place) << "what is free is taken first";
+}
+
+TEST_F(BatchesTest, a_smaller_batch_in_the_memory_of_a_larger_one_has_zeros_for_padding) {
+  (void)batches_.make(0, 8);
+  const auto batch = batches_.make(11, 1);
+  EXPECT_EQ(batch->bytes, 24u + 4);
+  EXPECT_EQ(bytes_of_batch(*batch), plain(11, 1));
+}
+
+}  // namespace
+}  // namespace w5xde

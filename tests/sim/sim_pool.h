@@ -1,0 +1,87 @@
+// A whole pool in one process: a real coordinator, real nodes, real TCP, on one loop and one thread (but the
+// nodes' first leases), with an engine that takes microseconds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "coordinator/coordinator.h"
+#include "net/asio_loop.h"
+#include "net/link.h"
+#include "node/node.h"
+#include "support/fake_engine.h"
+#include "support/hand_peer.h"
+#include "support/temporary_folder.h"
+
+namespace w5xde {
+
+// Thirty steps of six slots of 24 samples: 4.3 epochs of `synthetic`, whose last slots are not full.
+RunConfig sim_config();
+
+// What a run comes to without any pool: slot after slot, added up and applied right here.
+std::string plain_hash(const RunConfig& config);
+
+class SimPool {
+ public:
+  explicit SimPool(const RunConfig& config);
+  ~SimPool();
+
+  struct NodeShape {
+    FakeEngine::Touch touch = {};
+    std::optional<LinkShape> link = {};  // none: straight to the coordinator
+    std::uint64_t seed = 0;              // of the link
+  };
+  // Comes back whenever its stay ends, until the run is over. Added before run().
+  void add_node(NodeShape shape);
+  void add_nodes(unsigned count);
+  std::size_t nodes() const { return members_.size(); }
+  // Gone without a word, as by kill -9, and back at once.
+  void kill_node(std::size_t number);
+  // Gone without a word; started again from its newest checkpoint.
+  void restart_coordinator();
+
+  // To be evaluated on, at the end and as the configuration says.
+  void evaluate_on(std::shared_ptr<const Dataset> data) { evaluation_ = std::move(data); }
+
+  // Starts the coordinator, which waits for all nodes and for `more`.
+  void start(unsigned more = 0);
+  // Runs until the condition holds; false when it does not for a minute. on_turn is called after every task.
+  bool run_until(const std::function<bool()>& condition);
+  // Runs to the end of the run, however that is: "ok", or the error.
+  std::string run();
+  std::function<void()> on_turn;
+
+  // A node that is played by hand: hello, offer and ready are said.
+  std::unique_ptr<HandPeer> enrol_by_hand(const std::string& name);
+  std::unique_ptr<HandPeer> connect_by_hand();
+  std::unique_ptr<Stream> connect_stream();
+
+  Coordinator& coordinator() { return *coordinator_; }
+  const RunConfig& config() const { return config_; }
+  AsioLoop& loop() { return loop_; }
+  std::uint64_t stays() const { return stays_; }
+  std::uint64_t bits_flipped() const;
+
+ private:
+  struct Member;
+  void connect(Member& member);
+  void tend();
+  void start_coordinator(unsigned nodes_awaited);
+
+  AsioLoop loop_;
+  TemporaryFolder folder_;
+  Log log_{LogTier::silent};
+  RunConfig config_;
+  std::shared_ptr<const Dataset> evaluation_;
+  std::unique_ptr<Coordinator> coordinator_;
+  Address address_;
+  std::vector<std::unique_ptr<Member>> members_;
+  Random random_{1};
+  std::uint64_t stays_ = 0;
+};
+
+}  // namespace w5xde
