@@ -100,7 +100,8 @@ class Keeper {
     // Ctrl-C goes to the whole terminal; it is the coordinator that decides what it means for its nodes.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGTERM, SIG_DFL);
-    auto loaded = EngineLibrary::load(options_.engine, options_.threads);
+    // With the first request: a coordinator that resumes, and has no nodes of its own, asks for nothing.
+    std::optional<Result<EngineLibrary>> loaded;
     while (true) {
       pollfd waiting{socket_, POLLIN, 0};
       const int ready = poll(&waiting, 1, 50);
@@ -109,10 +110,11 @@ class Keeper {
       const auto packet = receive(socket_);
       if (!packet) end();
       const json request = json::parse(*packet, nullptr, false);
-      if (!loaded.ok()) {
-        send_packet(socket_, json_of(loaded.error()));
+      if (!loaded) loaded = EngineLibrary::load(options_.engine, options_.threads);
+      if (!loaded->ok()) {
+        send_packet(socket_, json_of(loaded->error()));
       } else {
-        answer(*loaded, request);
+        answer(**loaded, request);
       }
     }
   }

@@ -24,7 +24,7 @@ class Nursery {
   };
 
   // Call before this process starts a thread or locks anything: the nursery is a fork of it. It loads the engine
-  // in its own time; what is asked of it meanwhile waits.
+  // when it is asked for something first.
   static Result<Nursery> start(const Options& options);
   Nursery(Nursery&& other) noexcept;
   Nursery& operator=(Nursery&&) = delete;

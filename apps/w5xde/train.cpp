@@ -190,7 +190,7 @@ class Training {
     });
     // Nodes find their way in while the data is opened.
     if (options_.nodes > 0) {
-      W5XDE_CHECK(nursery_.start_nodes({.count = options_.nodes,
+      W5XDE_CHECK(nursery_->start_nodes({.count = options_.nodes,
                                         .address = {"127.0.0.1", coordinator->address().port},
                                         .name = "node",
                                         .device = options_.device,
@@ -198,7 +198,8 @@ class Training {
     }
     W5XDE_TRY(const Data data, open_data(asked_.config));
     W5XDE_TRY(CheckpointFile checkpoint,
-              first_checkpoint(folder, asked_.config, data, options_.device, nursery_, log_));
+              first_checkpoint(folder, asked_.config, data, options_.device, *nursery_, log_));
+    if (options_.nodes == 0) nursery_.reset();  // a coordinator alone is small
     std::optional<MappedFile> model_file;
     if (asked_.config.model.ends_with(".pt")) {
       W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
@@ -226,7 +227,8 @@ class Training {
     std::uint64_t memory = 0;
     coordinator.on_finishing = [&] {
       memory = proportional_set_bytes(getpid());
-      for (const pid_t pid : nursery_.processes()) memory += proportional_set_bytes(pid);
+      if (!nursery_) return;
+      for (const pid_t pid : nursery_->processes()) memory += proportional_set_bytes(pid);
     };
     W5XDE_CHECK(coordinator.begin(std::move(material)));
     loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); });
@@ -255,7 +257,7 @@ class Training {
 
   const TrainOptions& options_;
   Asked asked_;
-  Nursery nursery_;  // before the log: it is forked while this process has one thread
+  std::optional<Nursery> nursery_;  // before the log: it is forked while this process has one thread
   Log log_;
   AsioLoop loop_;
   bool stopped_ = false;
