@@ -1,4 +1,5 @@
-// Async runs have no fixed bits; what they must keep is their samples, each exactly once, and that they learn.
+// Async runs have no fixed bits; what they must keep is their samples, each exactly once, and that they
+// learn.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -11,10 +12,11 @@ namespace {
 constexpr int kInterrupted = 4;
 
 Workload async_mlp() {
-  return {.name = "mlp_numbers",
-          .flags = {"--model", "mlp:10,20,10", "--data", "synthetic", "--mode", "async", "--learning-rate", "0.1",
-                    "--batch", "32", "--slots", "40", "--epochs", "500", "--checkpoint-seconds", "0.1"},
-          .samples = 500 * 1000};
+  return {
+      .name = "mlp_numbers",
+      .flags = {"--model", "mlp:10,20,10", "--data", "synthetic", "--mode", "async", "--learning-rate", "0.1",
+                "--batch", "32", "--slots", "40", "--epochs", "500", "--checkpoint-seconds", "0.1"},
+      .samples = 500 * 1000};
 }
 
 class AsyncPoolTest : public testing::Test {
@@ -26,7 +28,8 @@ class AsyncPoolTest : public testing::Test {
     EXPECT_EQ(summary.at("samples"), pool_.workload().samples);
     EXPECT_EQ(summary.at("audit").at("samples_expected"), pool_.workload().samples);
     EXPECT_EQ(summary.at("audit").at("samples_committed"), pool_.workload().samples);
-    EXPECT_LT(summary.at("evaluation").at("loss").get<double>(), 0.9 * summary.at("loss").at("first").get<double>());
+    EXPECT_LT(summary.at("evaluation").at("loss").get<double>(),
+              0.9 * summary.at("loss").at("first").get<double>());
   }
 
   Pool pool_{async_mlp()};

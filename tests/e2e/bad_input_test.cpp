@@ -1,5 +1,5 @@
-// What people and machines get wrong: each ends with the code that docs/errors.md has for it, with a message that says
-// what is wrong and what to do, and with nothing lost.
+// What people and machines get wrong: each ends with the code that docs/errors.md has for it, with a message
+// that says what is wrong and what to do, and with nothing lost.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -34,7 +34,8 @@ class BadInputTest : public testing::Test {
   void expect(int code, Process process, const Words& parts) const {
     EXPECT_EQ(process.wait(), code) << process.said();
     for (const std::string& part : parts) {
-      EXPECT_NE(process.said().find(part), std::string::npos) << "no '" << part << "' in:\n" << process.said();
+      EXPECT_NE(process.said().find(part), std::string::npos) << "no '" << part << "' in:\n"
+                                                              << process.said();
     }
   }
 
@@ -44,8 +45,9 @@ class BadInputTest : public testing::Test {
 
   // Makes .npy files: numpy stores this expression.
   void save_npy(const std::string& name, const std::string& expression) const {
-    Process python({"/usr/bin/python3", "-c", "import numpy as n; n.save('" + name + "', " + expression + ")"},
-                   {.folder = pool_.folder()});
+    Process python(
+        {"/usr/bin/python3", "-c", "import numpy as n; n.save('" + name + "', " + expression + ")"},
+        {.folder = pool_.folder()});
     ASSERT_EQ(python.wait(), 0) << python.said();
   }
 
@@ -53,7 +55,8 @@ class BadInputTest : public testing::Test {
 };
 
 TEST_F(BadInputTest, an_unknown_model_is_refused_with_those_there_are) {
-  expect(kUsage, {"train", "run", "--model", "transformer", "--data", "synthetic"}, {"'transformer'", "lenet", "mlp:"});
+  expect(kUsage, {"train", "run", "--model", "transformer", "--data", "synthetic"},
+         {"'transformer'", "lenet", "mlp:"});
   // The folder is not spoilt by it.
   expect(kSuccess, Words{"train", "run"} + kMlp + Words{"--steps", "3"}, {});
 }
@@ -63,13 +66,16 @@ TEST_F(BadInputTest, a_model_that_does_not_fit_the_data_is_refused_with_one_that
 }
 
 TEST_F(BadInputTest, a_model_file_that_is_missing_or_none_is_refused) {
-  expect(kUsage, {"train", "run", "--model", "gone.pt", "--data", "synthetic"}, {"gone.pt", "torch.jit.script"});
+  expect(kUsage, {"train", "run", "--model", "gone.pt", "--data", "synthetic"},
+         {"gone.pt", "torch.jit.script"});
   write("text.pt", "not a model\n");
-  expect(kUsage, {"train", "run", "--model", "text.pt", "--data", "synthetic"}, {"no TorchScript", "torch.jit.script"});
+  expect(kUsage, {"train", "run", "--model", "text.pt", "--data", "synthetic"},
+         {"no TorchScript", "torch.jit.script"});
 }
 
 TEST_F(BadInputTest, unknown_data_is_refused_with_the_kinds_there_are) {
-  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "csv:a.csv"}, {"'csv:a.csv'", "npy:", "idx:"});
+  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "csv:a.csv"},
+         {"'csv:a.csv'", "npy:", "idx:"});
 }
 
 TEST_F(BadInputTest, an_unknown_flag_is_refused) {
@@ -97,15 +103,18 @@ TEST_F(BadInputTest, a_truncated_data_file_is_refused) {
   write_few_images(pool_.folder() / "images");
   const fs::path images = pool_.folder() / "images/train-images-idx3-ubyte";
   fs::resize_file(images, fs::file_size(images) - 1000);
-  expect(kFailed, {"train", "run", "--model", "lenet", "--data", "idx:images"}, {"train-images", "get it again"});
+  expect(kFailed, {"train", "run", "--model", "lenet", "--data", "idx:images"},
+         {"train-images", "get it again"});
 }
 
 TEST_F(BadInputTest, labels_out_of_range_are_refused) {
   save_npy("x.npy", "n.zeros((100, 10), n.float32)");
   save_npy("y.npy", "n.arange(100) - 1");
-  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy"}, {"sample 0", "-1", "Mend"});
+  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy"},
+         {"sample 0", "-1", "Mend"});
   save_npy("y.npy", "n.arange(100) % 12");
-  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy"}, {"12 classes", "mlp:10,20,12"});
+  expect(kUsage, {"train", "run", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy"},
+         {"12 classes", "mlp:10,20,12"});
 }
 
 TEST_F(BadInputTest, a_batch_larger_than_the_data_is_refused) {
@@ -114,7 +123,8 @@ TEST_F(BadInputTest, a_batch_larger_than_the_data_is_refused) {
 
 TEST_F(BadInputTest, a_port_in_use_is_named) {
   Process first = pool_.serve();
-  expect(kFailed, Words{"serve", "other"} + kMlp + Words{"--listen", pool_.address()}, {pool_.address(), "in use", "--listen"});
+  expect(kFailed, Words{"serve", "other"} + kMlp + Words{"--listen", pool_.address()},
+         {pool_.address(), "in use", "--listen"});
 }
 
 TEST_F(BadInputTest, a_run_has_one_coordinator) {
@@ -123,6 +133,21 @@ TEST_F(BadInputTest, a_run_has_one_coordinator) {
   expect(kUsage, {"train", "run"}, {"in use by process " + std::to_string(first.id()), "another folder"});
   Process node = pool_.join("node");
   EXPECT_EQ(first.wait(), kSuccess) << first.said();
+}
+
+TEST_F(BadInputTest, a_run_killed_before_its_first_checkpoint_begins_again) {
+  Process killed = pool_.serve();
+  killed.signal(SIGKILL);
+  killed.wait();
+  Process again = pool_.train(1);  // run.toml has its flags
+  EXPECT_EQ(again.wait(), kSuccess) << again.said();
+  EXPECT_EQ(pool_.summary().at("steps"), 20);
+}
+
+TEST_F(BadInputTest, a_coordinator_that_nobody_joined_can_be_stopped) {
+  Process coordinator = pool_.serve();
+  coordinator.signal(SIGINT);
+  expect(kInterrupted, std::move(coordinator), {"go on with: w5xde"});
 }
 
 TEST_F(BadInputTest, what_the_result_depends_on_cannot_change) {
@@ -141,7 +166,8 @@ TEST_F(BadInputTest, a_node_with_other_threads_is_told_which) {
 }
 
 TEST_F(BadInputTest, the_network_is_listened_to_only_when_that_is_meant) {
-  expect(kUsage, Words{"serve", "run"} + kMlp + Words{"--listen", "0.0.0.0:0"}, {"open to the network", "--insecure"});
+  expect(kUsage, Words{"serve", "run"} + kMlp + Words{"--listen", "0.0.0.0:0"},
+         {"open to the network", "--insecure"});
   Process meant = pool_.start(Words{"serve", "run"} + kMlp + Words{"--listen", "0.0.0.0:0", "--insecure"});
   meant.wait_for_line("listens on 0.0.0.0:");
 }
@@ -161,9 +187,12 @@ TEST_F(BadInputTest, a_run_that_diverges_keeps_its_last_good_checkpoint) {
 
 TEST_F(BadInputTest, a_full_disk_loses_nothing_that_was_saved) {
   // A model large enough that its checkpoint with momentum does not fit where the first one, without, does.
-  const Words large = {"--model", "mlp:10,400,400,10", "--data", "synthetic", "--momentum", "0.9", "--steps", "400"};
+  const Words large = {"--model", "mlp:10,400,400,10", "--data", "synthetic", "--momentum",
+                       "0.9",     "--steps",           "400"};
   constexpr rlim_t kBetween = 1'000'000;
-  expect(kFailed, pool_.start(Words{"train", "run"} + large + Words{"--checkpoint-seconds", "0.05"}, {.file_bytes_max = kBetween}),
+  expect(kFailed,
+         pool_.start(Words{"train", "run"} + large + Words{"--checkpoint-seconds", "0.05"},
+                     {.file_bytes_max = kBetween}),
          {"checkpoint", "free some space"});
   expect(kSuccess, {"train", "run", "--checkpoint-seconds", "60"}, {"going on from step 0"});
   const auto resumed = pool_.summary();
@@ -173,7 +202,8 @@ TEST_F(BadInputTest, a_full_disk_loses_nothing_that_was_saved) {
 }
 
 TEST_F(BadInputTest, a_node_says_when_its_coordinator_is_not_there) {
-  expect(kFailed, {"join", "127.0.0.1:1", "--attempts", "2"}, {"127.0.0.1:1", "attempt 1 of 2", "w5xde serve"});
+  expect(kFailed, {"join", "127.0.0.1:1", "--attempts", "2"},
+         {"127.0.0.1:1", "attempt 1 of 2", "w5xde serve"});
   expect(kUsage, {"join", "here"}, {"HOST:PORT"});
 }
 
@@ -185,7 +215,8 @@ TEST_F(BadInputTest, a_node_stopped_with_ctrl_c_leaves_in_order) {
   expect(kInterrupted, std::move(node), {});
   const auto departures = pool_.status().at("departures");
   ASSERT_EQ(departures.size(), 1u);
-  EXPECT_NE(departures[0].at("reason").get<std::string>().find("told to stop"), std::string::npos) << departures;
+  EXPECT_NE(departures[0].at("reason").get<std::string>().find("told to stop"), std::string::npos)
+      << departures;
 }
 
 }  // namespace

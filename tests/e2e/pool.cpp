@@ -24,7 +24,8 @@ void cut_idx(const std::filesystem::path& from, const std::filesystem::path& to,
   GzipReader reader(file.bytes());
   const auto read = [&](std::size_t bytes) {
     std::string text(bytes, '\0');
-    if (!reader.read(std::as_writable_bytes(std::span(text))).ok()) throw std::runtime_error("bad " + from.string());
+    if (!reader.read(std::as_writable_bytes(std::span(text))).ok())
+      throw std::runtime_error("bad " + from.string());
     return text;
   };
   std::string cut = read(4);
@@ -102,7 +103,8 @@ nlohmann::json Pool::status() const {
 void Pool::wait_for(const std::string& number, std::uint64_t least) const {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (status().at(number).get<std::uint64_t>() < least) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("too few for too long: " + number);
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("too few for too long: " + number);
   }
 }
 

@@ -22,7 +22,8 @@ struct Workload {
   std::uint64_t samples = 0;  // of the whole run, as steps or epochs have it
 };
 // How a test with this workload is named in reports.
-void PrintTo(const Workload& workload, std::ostream* out);  // NOLINT(readability-identifier-naming): gtest's name
+void PrintTo(const Workload& workload,
+             std::ostream* out);  // NOLINT(readability-identifier-naming): gtest's name
 
 // One run in a folder that goes with it.
 class Pool {

@@ -1,5 +1,6 @@
-// A TorchScript file made by Debian's python3-torch (engines/torch/testdata), with tied weights, a frozen layer,
-// BatchNorm and dropout: it travels to nodes that have never seen it, once, and trains to the same bits everywhere.
+// A TorchScript file made by Debian's python3-torch (engines/torch/testdata), with tied weights, a frozen
+// layer, BatchNorm and dropout: it travels to nodes that have never seen it, once, and trains to the same
+// bits everywhere.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -12,10 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Workload scripted(const std::string& model = W5XDE_TORCH_MODELS "/dropout.pt", const std::string& steps = "40") {
+Workload scripted(const std::string& model = W5XDE_TORCH_MODELS "/dropout.pt",
+                  const std::string& steps = "40") {
   return {.name = "scripted_numbers",
-          .flags = {"--model", model, "--data", "random:8,5,512", "--momentum", "0.9",
-                    "--learning-rate", "0.01", "--batch", "16", "--slots", "4", "--steps", steps},
+          .flags = {"--model", model, "--data", "random:8,5,512", "--momentum", "0.9", "--learning-rate",
+                    "0.01", "--batch", "16", "--slots", "4", "--steps", steps},
           .steps = 40,
           .samples = 40 * 4 * 16};
 }
@@ -23,7 +25,8 @@ Workload scripted(const std::string& model = W5XDE_TORCH_MODELS "/dropout.pt", c
 // The one file in a home's cache of models.
 fs::path cached_in(const fs::path& home) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(home / ".cache/w5xde/models")) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(home / ".cache/w5xde/models"))
+    files.push_back(entry.path());
   EXPECT_EQ(files.size(), 1u);
   return files.empty() ? fs::path() : files.front();
 }

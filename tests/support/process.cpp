@@ -57,7 +57,7 @@ Process::Process(const std::vector<std::string>& command, const Options& options
   output_ = pipe[0];
   ::fcntl(output_, F_SETFL, O_NONBLOCK);
   if (id_ < 0) throw std::runtime_error("no process for " + name_);
-  ::setpgid(id_, id_);  // both sides say it: whoever is first
+  ::setpgid(id_, id_);                                                // both sides say it: whoever is first
   exit_watch_ = static_cast<int>(::syscall(SYS_pidfd_open, id_, 0));  // glibc 2.36 declares it for C only
 }
 
@@ -108,9 +108,11 @@ int Process::wait() {
 }
 
 void Process::wait_for_more(Deadline deadline, const std::string& what) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   pollfd events[] = {{exit_watch_, POLLIN, 0}, {output_, POLLIN, 0}};
-  if (left.count() <= 0 || ::poll(events, 2, static_cast<int>(left.count())) == 0) give_up("does not come to " + what);
+  if (left.count() <= 0 || ::poll(events, 2, static_cast<int>(left.count())) == 0)
+    give_up("does not come to " + what);
   if (events[0].revents != 0) {
     while (read_some()) {
     }

@@ -12,9 +12,9 @@
 
 namespace w5xde {
 
-// A program that a test started, with a process group of its own. What it writes to stderr is read from a pipe; stdout
-// goes nowhere. Waiting ends with an exception that has all of stderr when it takes longer than any machine should. When
-// this goes, so does everything that the program started and left.
+// A program that a test started, with a process group of its own. What it writes to stderr is read from a
+// pipe; stdout goes nowhere. Waiting ends with an exception that has all of stderr when it takes longer than
+// any machine should. When this goes, so does everything that the program started and left.
 class Process {
  public:
   struct Options {
