@@ -59,10 +59,22 @@ Setting choice(std::string name, std::string help, T& value, Parse parse) {
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
+    if (const auto code = static_cast<unsigned char>(c); code < 0x20 || code == 0x7f) {
+      out += fmt::format("\\u{:04x}", code);
+      continue;
+    }
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
   return out + '"';
+}
+
+// As run.toml has it. TOML's integers end at 2^63 - 1: larger ones go in quotes, which are read as well.
+std::string toml_of(const Setting& setting) {
+  const std::string value = setting.get();
+  std::int64_t ignored = 0;
+  const auto parsed = std::from_chars(value.data(), value.data() + value.size(), ignored);
+  return setting.text || parsed.ec == std::errc::result_out_of_range ? quoted(value) : value;
 }
 
 }  // namespace
@@ -147,7 +159,7 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
 Status write_run_toml(const std::filesystem::path& path, RunConfig config) {
   std::string text = "# What this run was asked for, defaults written out. `w5xde train --help` explains each.\n";
   for (const Setting& setting : settings_of(config)) {
-    text += fmt::format("{} = {}\n", setting.name, setting.text ? quoted(setting.get()) : setting.get());
+    text += fmt::format("{} = {}\n", setting.name, toml_of(setting));
   }
   const Bytes bytes = bytes_of(text);
   return write_file_atomically(path, {&bytes, 1});
