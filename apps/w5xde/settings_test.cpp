@@ -1,0 +1,192 @@
+#include "settings.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <set>
+
+#include "support/temporary_folder.h"
+
+namespace w5xde {
+namespace {
+
+class SettingsTest : public testing::Test {
+ protected:
+  std::filesystem::path file(const std::string& text) {
+    std::ofstream(folder_ / "run.toml") << text;
+    return folder_ / "run.toml";
+  }
+  std::string refusal(const std::string& text) {
+    const auto given = read_run_toml(file(text));
+    if (given.ok()) {
+      RunConfig config;
+      auto settings = settings_of(config);
+      const Status status = apply(settings, *given);
+      return status.ok() ? "accepted" : status.error().message;
+    }
+    return given.error().message;
+  }
+  // What is left of a refusal after the folder's name.
+  std::string local(std::string text) {
+    const std::string prefix = folder_.path().string() + "/";
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+    return text;
+  }
+  static std::map<std::string, std::string> all_of(RunConfig& config) {
+    std::map<std::string, std::string> values;
+    for (const Setting& setting : settings_of(config)) values[setting.name] = setting.get();
+    return values;
+  }
+  // Written to a file, read back, applied to the defaults.
+  RunConfig there_and_back(const RunConfig& config) {
+    EXPECT_TRUE(write_run_toml(folder_ / "run.toml", config).ok());
+    const auto given = read_run_toml(folder_ / "run.toml");
+    EXPECT_TRUE(given.ok()) << given.error().message;
+    RunConfig read;
+    if (!given.ok()) return read;
+    auto settings = settings_of(read);
+    const Status status = apply(settings, *given);
+    EXPECT_TRUE(status.ok()) << status.error().message;
+    return read;
+  }
+
+  TemporaryFolder folder_;
+};
+
+// A value for each setting that is not its default.
+const Given kOther = {{"model", "mlp:10,20,10"},
+                      {"data", "npy:x \"quoted\",C:\\y"},
+                      {"evaluation-data", "synthetic"},
+                      {"loss", "mse"},
+                      {"mode", "async"},
+                      {"batch", "7"},
+                      {"slots", "9"},
+                      {"accumulate", "3"},
+                      {"max-staleness", "5"},
+                      {"steps", "1234567890123"},
+                      {"epochs", "0.1"},
+                      {"seconds", "1e-300"},
+                      {"optimizer", "adamw"},
+                      {"learning-rate", "0.30000000000000004"},
+                      {"momentum", "0.9"},
+                      {"nesterov", "true"},
+                      {"weight-decay", "1e+20"},
+                      {"beta1", "0.85"},
+                      {"beta2", "0.99"},
+                      {"epsilon", "1e-07"},
+                      {"schedule", "cosine+warmup:5"},
+                      {"clip-norm", "2.5"},
+                      {"seed", "18446744073709551615"},
+                      {"threads", "2"},
+                      {"codec", "zstd:3"},
+                      {"checkpoint-seconds", "0.25"},
+                      {"keep", "8"},
+                      {"evaluate-every", "10"}};
+
+TEST_F(SettingsTest, every_setting_is_written_and_read_back) {
+  RunConfig config;
+  auto settings = settings_of(config);
+  const auto defaults = all_of(config);
+  ASSERT_TRUE(apply(settings, kOther).ok());
+  const auto written = all_of(config);
+  for (const Setting& setting : settings) {
+    EXPECT_NE(written.at(setting.name), defaults.at(setting.name))
+        << setting.name << " has no other value here";
+  }
+  RunConfig read = there_and_back(config);
+  EXPECT_EQ(all_of(read), written);
+  EXPECT_EQ(read.seed, UINT64_MAX);
+  EXPECT_EQ(read.optimizer.learning_rate, 0.1 + 0.2) << "to the last bit";
+  EXPECT_EQ(read.data, kOther.at("data"));
+}
+
+TEST_F(SettingsTest, the_defaults_are_written_out_and_read_back) {
+  RunConfig config;
+  RunConfig read = there_and_back(config);
+  EXPECT_EQ(all_of(read), all_of(config));
+  EXPECT_EQ(read_run_toml(folder_ / "run.toml")->size(), settings_of(config).size());
+}
+
+TEST_F(SettingsTest, text_with_control_characters_is_read_back) {
+  RunConfig config;
+  config.model = "a\nb\tc\x01 – d.pt";
+  EXPECT_EQ(there_and_back(config).model, config.model);
+}
+
+TEST_F(SettingsTest, names_are_unique_and_each_setting_has_its_own_value) {
+  RunConfig config;
+  std::set<std::string> names;
+  for (const Setting& setting : settings_of(config)) {
+    EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
+    EXPECT_FALSE(setting.help.empty()) << setting.name;
+    const auto before = all_of(config);
+    ASSERT_TRUE(setting.set(kOther.at(setting.name)).ok()) << setting.name;
+    const auto after = all_of(config);
+    for (const auto& [name, value] : after) {
+      EXPECT_EQ(value != before.at(name), name == setting.name) << setting.name << " changed " << name;
+    }
+  }
+}
+
+TEST_F(SettingsTest, what_the_command_line_gives_goes_before_what_the_file_says) {
+  RunConfig config;
+  auto settings = settings_of(config);
+  const Given from_file = read_run_toml(file("batch = 64\nslots = 4\n")).value();
+  ASSERT_TRUE(apply(settings, from_file).ok());
+  ASSERT_TRUE(apply(settings, {{"batch", "16"}}).ok());
+  EXPECT_EQ(config.batch, 16u);
+  EXPECT_EQ(config.slots, 4u);
+  EXPECT_EQ(config.accumulate, 1u);
+}
+
+TEST_F(SettingsTest, a_key_that_is_no_setting_is_named_with_its_line) {
+  EXPECT_EQ(local(refusal("batch = 1\n\nlerning-rate = 0.1\n")),
+            "run.toml:3: 'lerning-rate' is no setting of a run; `w5xde train --help` lists them");
+  RunConfig config;
+  auto settings = settings_of(config);
+  EXPECT_EQ(apply(settings, {{"colour", "blue"}}).error().message,
+            "'colour' is no setting of a run; `w5xde train --help` lists them");
+}
+
+TEST_F(SettingsTest, tables_and_lists_are_no_values) {
+  EXPECT_EQ(local(refusal("batch = 1\nslots = [1, 2]\n")), "run.toml:2: 'slots' takes one value");
+  EXPECT_EQ(local(refusal("[model]\nname = \"lenet\"\n")), "run.toml:1: 'model' takes one value");
+}
+
+TEST_F(SettingsTest, what_is_no_toml_is_refused_with_its_line) {
+  EXPECT_TRUE(local(refusal("batch = 1\nslots = = 2\n")).starts_with("run.toml:2: "));
+  EXPECT_TRUE(local(refusal("batch = 1\nbatch = 2\n")).starts_with("run.toml:2: "));
+  EXPECT_FALSE(read_run_toml(folder_ / "nowhere.toml").ok());
+}
+
+TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_nothing) {
+  RunConfig config;
+  auto settings = settings_of(config);
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"batch", "-1"},
+                                                        {"batch", "1.5"},
+                                                        {"batch", "4294967296"},
+                                                        {"batch", ""},
+                                                        {"batch", "7 "},
+                                                        {"batch", "ten"},
+                                                        {"seed", "18446744073709551616"},
+                                                        {"epochs", "1,5"},
+                                                        {"nesterov", "1"},
+                                                        {"mode", "lockstep"},
+                                                        {"optimizer", "lion"}}) {
+    const auto before = all_of(config);
+    const Status status = apply(settings, {{name, value}});
+    ASSERT_FALSE(status.ok()) << name << " = " << value;
+    EXPECT_EQ(status.error().kind, ErrorKind::invalid);
+    EXPECT_NE(status.error().message.find(value), std::string::npos) << status.error().message;
+    EXPECT_EQ(all_of(config), before) << name << " = " << value;
+  }
+  EXPECT_EQ(apply(settings, {{"batch", "-1"}}).error().message,
+            "batch = '-1' is not a number that fits; it is 32 by default");
+  EXPECT_NE(refusal("batch = -1\n"), "accepted");
+  EXPECT_NE(refusal("batch = true\n"), "accepted");
+}
+
+}  // namespace
+}  // namespace w5xde
