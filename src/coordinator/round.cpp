@@ -14,6 +14,8 @@ namespace {
 // not get a smaller share, one that is really slower must.
 constexpr double kMeanSeconds = 2;
 constexpr double kSmoothingMin = 0.005, kSmoothingMax = 0.3;
+// A node that a step has no slot for is not measured; its estimate gets better by this much, until it has one.
+constexpr double kHope = 0.99;
 // Speeds closer than this count as equal, or noise would cut steps unevenly.
 constexpr double kEqualSpeeds = 1.6;
 // What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
@@ -68,7 +70,11 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
   const Step* step = step_of(held.work, held.step);
   const Instant since = step == nullptr ? held.since : std::max(held.since, step->begun);
   const double slots = held.block.slot_count;
-  const double smoothing = std::clamp(seconds_of(now - since) / kMeanSeconds, kSmoothingMin, kSmoothingMax);
+  // A plain mean at first. The very first answer, with everything cold, is forgotten when there is a second.
+  const double mean = 1.0 / static_cast<double>(std::max<std::uint64_t>(node.answers, 1));
+  ++node.answers;
+  const double smoothing =
+      std::max(mean, std::clamp(seconds_of(now - since) / kMeanSeconds, kSmoothingMin, kSmoothingMax));
   const auto learn = [&](double& estimate, double measured) {
     estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
   };
@@ -243,6 +249,9 @@ void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
         step.ledger.lease(std::bit_floor(std::min(wanted, capacity)), {most->first, lease, now});
     most->second -= block->slot_count;
     grants.push_back(grant(most->first, step, *block, lease, now));
+  }
+  for (auto& [id, node] : nodes_) {
+    if (node.held.empty() && !node.late) node.seconds_per_slot *= kHope;
   }
 }
 

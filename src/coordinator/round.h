@@ -100,6 +100,7 @@ class Round {
   };
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
+    std::uint64_t answers = 0;
     double turnaround = 0;        // from lease (or the step's begin) to answer, a slot
     bool late = false;
     std::vector<Held> held;

@@ -116,6 +116,33 @@ TEST(Round, gives_a_faster_node_more) {
   EXPECT_NEAR(pool.slots_of(2, step), 8, 1);
 }
 
+TEST(Round, forgets_a_cold_start) {
+  Pool pool({.slots = 40});
+  const std::vector<NodeId> nodes = {1, 2};
+  for (const NodeId node : nodes) pool.join(node);
+  pool.answer(1, 0.001);
+  pool.answer(2, 0.5);  // it had to load its model first
+  run_steps(pool, nodes, 200);
+  const std::uint64_t step = pool.round.front_step();
+  EXPECT_EQ(pool.slots_of(1, step), 20u);
+  EXPECT_EQ(pool.slots_of(2, step), 20u);
+}
+
+TEST(Round, tries_a_node_again_that_was_too_slow_for_a_slot) {
+  Pool pool({.slots = 4});
+  const std::vector<NodeId> nodes = {1, 2};
+  for (const NodeId node : nodes) pool.join(node);
+  for (int i = 0; i < 8; ++i) {
+    pool.answer(2, 0.5);
+    pool.answer(1, 0.001);
+    pool.lease();
+  }
+  run_steps(pool, nodes, 1000);
+  const std::uint64_t step = pool.round.front_step();
+  EXPECT_EQ(pool.slots_of(1, step), 2u);
+  EXPECT_EQ(pool.slots_of(2, step), 2u);
+}
+
 TEST(Round, leases_the_next_step_ahead_but_no_further) {
   Pool pool({.slots = 4});
   pool.join(1);
