@@ -462,6 +462,13 @@ CheckpointInfo Coordinator::info() const {
 }
 
 void Coordinator::write_checkpoint() {
+  auto blocks = learner_->blocks();
+  // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
+  if (!std::ranges::all_of(blocks, all_finite, &CheckpointBlock::values)) {
+    return fail(invalid(fmt::format("training diverged by step {}: parameters are not finite. Lower --learning-rate or "
+                                    "set --clip-norm, and go on from the last checkpoint",
+                                    steps_done())));
+  }
   writing_ = true;
   const std::uint64_t version = learner_->version();
   const bool best = evaluated_version_ == version && best_loss_ == evaluation_->loss;
@@ -479,7 +486,7 @@ void Coordinator::write_checkpoint() {
     advance();
     pump();
   };
-  recorder_.checkpoint(info(), learner_->blocks(), best, options_.config.keep, done);
+  recorder_.checkpoint(info(), std::move(blocks), best, options_.config.keep, done);
 }
 
 void Coordinator::stop(const std::string& reason) {
