@@ -64,8 +64,8 @@ bool begun(const std::filesystem::path& folder) {
 
 Status check_model_file(const std::string& model) {
   if (!model.ends_with(".pt") || std::filesystem::exists(model)) return {};
-  return invalid(fmt::format("there is no file {}; --model takes a TorchScript file, as torch.jit.script(model).save(\"{}\") "
-                             "makes it",
+  return invalid(fmt::format("there is no file {}; --model takes a TorchScript file, as "
+                             "torch.jit.script(model).save(\"{}\") makes it",
                              model, model));
 }
 
@@ -75,7 +75,8 @@ Result<Asked> asked_of(const TrainOptions& options) {
   asked.folder = options.run.empty() || is_toml(options.run) ? new_run_folder() : options.run;
   if (is_toml(options.run)) {
     if (!std::filesystem::exists(options.run)) {
-      return invalid(fmt::format("there is no file {}; write one, or say what to train with --model and --data", options.run));
+      return invalid(fmt::format("there is no file {}; write one, or say what to train with --model and --data",
+                                 options.run));
     }
     W5XDE_TRY(const Given given, read_run_toml(options.run));
     W5XDE_CHECK(apply(settings, given));
@@ -179,15 +180,15 @@ class Training {
     W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
     W5XDE_TRY(auto coordinator, listen(address, folder));
-    log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
-    if (!options_.insecure && options_.nodes == 0) {
-      log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
-    }
     std::optional<Signals> signals(std::in_place, loop_, std::initializer_list<int>{SIGINT, SIGTERM}, [&](int) {
       if (coordinator->stopped_early()) loop_.stop();
       coordinator->stop("stopped");
       stopped_ = true;
     });
+    log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
+    if (!options_.insecure && options_.nodes == 0) {
+      log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
+    }
     // Nodes find their way in while the data is opened.
     if (options_.nodes > 0) {
       W5XDE_CHECK(nursery_->start_nodes({.count = options_.nodes,
