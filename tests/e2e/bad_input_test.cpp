@@ -176,13 +176,24 @@ TEST_F(BadInputTest, an_engine_that_is_not_there_is_named) {
   expect(kUsage, Words{"train", "run"} + kMlp + Words{"--engine", "gone.so"}, {"gone.so"});
 }
 
-TEST_F(BadInputTest, a_run_that_diverges_keeps_its_last_good_checkpoint) {
-  Process diverging = pool_.train(2, {"--learning-rate", "1e30"});
-  expect(kDiverged, std::move(diverging), {"diverged", "--learning-rate"});
-  // The advice can be followed.
-  Process mended = pool_.train(2, {"--learning-rate", "0.01"});
-  expect(kSuccess, std::move(mended), {"going on from step 0"});
-  EXPECT_EQ(pool_.summary().at("steps"), 20);
+TEST_F(BadInputTest, a_run_that_diverges_goes_on_from_its_last_good_checkpoint) {
+  Process good = pool_.train(1);
+  EXPECT_EQ(good.wait(), kSuccess) << good.said();
+  expect(kDiverged, {"train", "run", "--steps", "40", "--learning-rate", "1e30"},
+         {"diverged", "--learning-rate"});
+  // The advice can be followed, and what came before was not touched.
+  expect(kSuccess, {"train", "run", "--steps", "40", "--learning-rate", "0.01"}, {"going on from step 20"});
+  const auto mended = pool_.summary();
+  expect(kSuccess, Words{"train", "whole"} + kMlp + Words{"--steps", "40", "--json", "whole.json"}, {});
+  std::ifstream whole(pool_.folder() / "whole.json");
+  EXPECT_EQ(mended.at("parameters_hash"), nlohmann::json::parse(whole).at("parameters_hash"));
+}
+
+TEST_F(BadInputTest, parameters_that_are_no_numbers_are_never_saved) {
+  // So high that the very first step leads there, and that step is the last.
+  expect(kDiverged, Words{"train", "run"} + kMlp + Words{"--steps", "1", "--learning-rate", "1e39"},
+         {"diverged"});
+  expect(kSuccess, {"train", "run", "--learning-rate", "0.01"}, {"going on from step 0"});
 }
 
 TEST_F(BadInputTest, a_full_disk_loses_nothing_that_was_saved) {
