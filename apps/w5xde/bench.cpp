@@ -39,7 +39,9 @@ Result<Bench> prepare(const BenchOptions& options) {
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed));
-  const std::string loss = config.loss != "auto" ? config.loss : data->classes() > 0 ? "cross-entropy" : "mse";
+  const std::string loss = config.loss != "auto" ? config.loss
+                           : data->classes() > 0 ? "cross-entropy"
+                                                 : "mse";
   const ModelOptions model{.model = config.model,
                            .loss = loss,
                            .sample_shape = data->inputs().shape,
@@ -57,12 +59,14 @@ Result<double> lane(const Bench& bench, double seconds) {
   const std::span<float> parameters(reinterpret_cast<float*>(state.data()), floats);
   const std::span<float> gradient(reinterpret_cast<float*>(contribution.data()), floats);
   W5XDE_CHECK(engine->initialise(bench.config.seed, parameters));
-  Batches batches(bench.data, {.samples = bench.data->samples(), .batch = bench.config.batch, .seed = bench.config.seed});
+  Batches batches(bench.data,
+                  {.samples = bench.data->samples(), .batch = bench.config.batch, .seed = bench.config.seed});
   std::uint64_t slots = 0;
   const auto compute = [&]() -> Status {
     const auto batch = batches.make(slots % batches.sampler().slots_per_epoch(), 1);
     const auto views = views_of(batch->tensors, batch->payload());
-    W5XDE_TRY([[maybe_unused]] const Sums sums, engine->compute(parameters, {views[0], views[1]}, slot_seed(1, 0), gradient));
+    W5XDE_TRY([[maybe_unused]] const Sums sums,
+              engine->compute(parameters, {views[0], views[1]}, slot_seed(1, 0), gradient));
     ++slots;
     return {};
   };
@@ -107,10 +111,21 @@ Result<double> compute(const Bench& bench, unsigned lanes, double seconds) {
 // A pool, run as a person would run it.
 Result<Summary> pool(const BenchOptions& options, const Bench& bench, const std::filesystem::path& folder) {
   const auto json = folder / "summary.json";
-  std::vector<std::string> words = {"w5xde",   "train", (folder / "run").string(), "--nodes", std::to_string(options.nodes),
-                                    "--log",   "silent", "--json", json.string(),
-                                    "--model", bench.config.model, "--data", bench.config.data,
-                                    "--seconds", fmt::format("{}", options.seconds)};
+  std::vector<std::string> words = {"w5xde",
+                                    "train",
+                                    (folder / "run").string(),
+                                    "--nodes",
+                                    std::to_string(options.nodes),
+                                    "--log",
+                                    "silent",
+                                    "--json",
+                                    json.string(),
+                                    "--model",
+                                    bench.config.model,
+                                    "--data",
+                                    bench.config.data,
+                                    "--seconds",
+                                    fmt::format("{}", options.seconds)};
   for (const auto& [name, value] : options.given) {
     if (name == "model" || name == "data" || name == "seconds") continue;
     words.push_back("--" + name);
@@ -126,7 +141,8 @@ Result<Summary> pool(const BenchOptions& options, const Bench& bench, const std:
   }
   int state = 0;
   waitpid(pid, &state, 0);
-  if (!WIFEXITED(state) || WEXITSTATUS(state) != 0) return Error{ErrorKind::system, "the pool did not run to its end"};
+  if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
+    return Error{ErrorKind::system, "the pool did not run to its end"};
   W5XDE_TRY(const MappedFile file, MappedFile::open(json));
   W5XDE_TRY(Summary summary, summary_from_json(text_of(file.bytes())));
   std::filesystem::remove_all(folder / "run");
@@ -142,7 +158,8 @@ double median(std::vector<double> values) {
 // By how much the busiest node did more than the idlest, of what the idlest did.
 double spread_of(const Summary& summary) {
   const auto [least, most] = std::ranges::minmax(summary.per_node, {}, &NodeSummary::batches);
-  return static_cast<double>(most.batches) / static_cast<double>(std::max<std::uint64_t>(least.batches, 1)) - 1;
+  return static_cast<double>(most.batches) / static_cast<double>(std::max<std::uint64_t>(least.batches, 1)) -
+         1;
 }
 
 Status write_json(const std::string& path, const nlohmann::json& figures) {
@@ -161,8 +178,8 @@ Status run_compute(const BenchOptions& options) {
     fmt::print("round {}  {:.0f} batches/s\n", round + 1, rate);
     std::fflush(stdout);
   }
-  fmt::print("compute  {}  batch {}  {} lanes  median {:.0f} batches/s\n", bench.config.model, bench.config.batch,
-             options.lanes, median(rates));
+  fmt::print("compute  {}  batch {}  {} lanes  median {:.0f} batches/s\n", bench.config.model,
+             bench.config.batch, options.lanes, median(rates));
   return write_json(options.json, {{"batches_per_second", median(rates)}, {"rounds", rates}});
 }
 
@@ -180,15 +197,17 @@ Status run_pool(const BenchOptions& options) {
     ratios.push_back(summary.batches_per_second / rate);
     spreads.push_back(spread_of(summary));
     memory = std::max(memory, summary.memory_bytes);
-    fmt::print("round {}  compute {:.0f}  pool {:.0f} batches/s  ratio {:.3f}  spread {:.1f} %  {:.0f} MB\n", round + 1,
-               rate, summary.batches_per_second, ratios.back(), 100 * spreads.back(),
+    fmt::print("round {}  compute {:.0f}  pool {:.0f} batches/s  ratio {:.3f}  spread {:.1f} %  {:.0f} MB\n",
+               round + 1, rate, summary.batches_per_second, ratios.back(), 100 * spreads.back(),
                static_cast<double>(summary.memory_bytes) * 1e-6);
     std::fflush(stdout);
   }
   std::filesystem::remove_all(folder);
-  fmt::print("pool  {}  batch {}  {}  {} nodes against {} lanes: median ratio {:.3f}, spread between nodes {:.1f} %\n",
-             bench.config.model, bench.config.batch, name_of(bench.config.mode), options.nodes, options.lanes,
-             median(ratios), 100 * median(spreads));
+  fmt::print(
+      "pool  {}  batch {}  {}  {} nodes against {} lanes: median ratio {:.3f}, spread between nodes {:.1f} "
+      "%\n",
+      bench.config.model, bench.config.batch, name_of(bench.config.mode), options.nodes, options.lanes,
+      median(ratios), 100 * median(spreads));
   return write_json(options.json, {{"compute_batches_per_second", median(alone)},
                                    {"pool_batches_per_second", median(pooled)},
                                    {"ratio", median(ratios)},

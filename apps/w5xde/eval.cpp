@@ -38,7 +38,8 @@ Result<CheckpointFile> checkpoint_of(const EvalOptions& options, const RunFolder
   return std::move(*newest);
 }
 
-Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint, std::shared_ptr<const Dataset> data) {
+Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
+                        std::shared_ptr<const Dataset> data) {
   const ModelDescription& model = engine.description();
   AlignedBuffer memory(model.floats() * sizeof(float));
   const std::span<float> state(reinterpret_cast<float*>(memory.data()), model.floats());
@@ -70,7 +71,9 @@ Result<Scores> run(const EvalOptions& options) {
   W5XDE_TRY(const Given given, read_run_toml(folder.run_toml()));
   W5XDE_CHECK(apply(settings, given));
   W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(options, folder));
-  const std::string spec = !options.data.empty() ? options.data : !config.evaluation_data.empty() ? config.evaluation_data : config.data;
+  const std::string spec = !options.data.empty()             ? options.data
+                           : !config.evaluation_data.empty() ? config.evaluation_data
+                                                             : config.data;
   W5XDE_TRY(const auto data, evaluation_set(spec, config.seed));
   // The model is made as it was trained, whatever it is evaluated on.
   W5XDE_TRY(const auto trained_on, open_dataset(config.data, Split::train, config.seed));

@@ -58,7 +58,8 @@ void print_history(const RunDatabase& database) {
 
 Status inspect_run(const std::filesystem::path& path) {
   W5XDE_TRY(const RunFolder folder, RunFolder::look(path));
-  if (const auto toml = MappedFile::open(folder.run_toml()); toml.ok()) fmt::print("{}", text_of(toml->bytes()));
+  if (const auto toml = MappedFile::open(folder.run_toml()); toml.ok())
+    fmt::print("{}", text_of(toml->bytes()));
   fmt::print("\n");
   for (const auto& checkpoint : folder.checkpoints()) {
     const auto opened = CheckpointFile::open(checkpoint);
@@ -67,8 +68,9 @@ Status inspect_run(const std::filesystem::path& path) {
       continue;
     }
     const CheckpointInfo& info = opened->info();
-    fmt::print("{}  step {}, {} samples, loss {:.4f}, {:.0f} s of training, {}\n", checkpoint.filename().string(),
-               info.step, info.samples_committed, info.loss_last, info.seconds, info.engine);
+    fmt::print("{}  step {}, {} samples, loss {:.4f}, {:.0f} s of training, {}\n",
+               checkpoint.filename().string(), info.step, info.samples_committed, info.loss_last,
+               info.seconds, info.engine);
   }
   if (const auto database = RunDatabase::look(folder.database()); database.ok()) print_history(*database);
   const auto summary = MappedFile::open(folder.summary());

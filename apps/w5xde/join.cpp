@@ -59,14 +59,16 @@ Result<ExitCode> run(const JoinCommand& options) {
   W5XDE_TRY(Nursery nursery,
             Nursery::start({.engine = engine, .threads = options.threads, .log = options.log}));
   const Interrupt interrupt;
-  W5XDE_CHECK(nursery.start_nodes({.count = options.nodes,
-                                   .address = address,
-                                   .name = options.name.empty() ? fmt::format("{}-{}", host_name(), getpid()) : options.name,
-                                   .device = options.device,
-                                   .model_cache = model_cache(),
-                                   .attempts_max = options.attempts}));
+  W5XDE_CHECK(nursery.start_nodes(
+      {.count = options.nodes,
+       .address = address,
+       .name = options.name.empty() ? fmt::format("{}-{}", host_name(), getpid()) : options.name,
+       .device = options.device,
+       .model_cache = model_cache(),
+       .attempts_max = options.attempts}));
   W5XDE_CHECK(nursery.wait(interrupt.descriptor()));
-  // The nursery's end, here, is what nodes are told to leave by: they finish what they compute, and say goodbye.
+  // The nursery's end, here, is what nodes are told to leave by: they finish what they compute, and say
+  // goodbye.
   return interrupt.came() ? kInterrupted : kSuccess;
 }
 

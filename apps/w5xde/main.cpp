@@ -29,8 +29,8 @@ void add_settings(CLI::App& command, Given& given) {
     const std::string shown = setting.get();
     command
         .add_option_function<std::string>(
-            "--" + setting.name, [&given, name = setting.name](const std::string& value) { given[name] = value; },
-            setting.help)
+            "--" + setting.name,
+            [&given, name = setting.name](const std::string& value) { given[name] = value; }, setting.help)
         ->default_str(shown)
         ->type_name("")
         ->group("Run");
@@ -55,10 +55,18 @@ void add_log(CLI::App& command, Line& line) {
 CLI::App* add_train(CLI::App& app, Line& line) {
   auto* train = app.add_subcommand("train", "Train on this machine: a coordinator and nodes.");
   train->add_option("RUN", line.train.run, "A run folder to begin or go on with, or a run.toml");
-  train->add_option("--nodes", line.train.nodes, "Nodes on this machine")->capture_default_str()->group("Pool");
-  train->add_option("--listen", line.train.listen, "Where other machines may join")->capture_default_str()->group("Pool");
-  train->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")->group("Pool");
-  train->add_option("--device", line.train.device, "auto, cpu, cuda or mps")->capture_default_str()->group("Pool");
+  train->add_option("--nodes", line.train.nodes, "Nodes on this machine")
+      ->capture_default_str()
+      ->group("Pool");
+  train->add_option("--listen", line.train.listen, "Where other machines may join")
+      ->capture_default_str()
+      ->group("Pool");
+  train
+      ->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")
+      ->group("Pool");
+  train->add_option("--device", line.train.device, "auto, cpu, cuda or mps")
+      ->capture_default_str()
+      ->group("Pool");
   train->add_option("--engine", line.train.engine, "The engine's shared library")->group("Pool");
   train->add_option("--json", line.train.json, "Write the summary here too");
   add_log(*train, line);
@@ -75,8 +83,12 @@ CLI::App* add_serve(CLI::App& app, Line& line) {
   auto* serve = app.add_subcommand("serve", "Coordinate a run; machines join with `w5xde join`.");
   serve->add_option("RUN", line.train.run, "A run folder to begin or go on with, or a run.toml");
   serve->add_option("--listen", line.serve_listen, "HOST:PORT")->capture_default_str()->group("Pool");
-  serve->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")->group("Pool");
-  serve->add_option("--wait-for", line.train.nodes_awaited, "Begin when so many nodes are in")->capture_default_str()->group("Pool");
+  serve
+      ->add_flag("--insecure", line.train.insecure, "Listen beyond this machine although nodes prove nothing")
+      ->group("Pool");
+  serve->add_option("--wait-for", line.train.nodes_awaited, "Begin when so many nodes are in")
+      ->capture_default_str()
+      ->group("Pool");
   serve->add_option("--engine", line.train.engine, "The engine's shared library")->group("Pool");
   serve->add_option("--json", line.train.json, "Write the summary here too");
   add_log(*serve, line);
@@ -92,9 +104,11 @@ CLI::App* add_join(CLI::App& app, Line& line) {
   auto* join = app.add_subcommand("join", "Give this machine to a pool.");
   join->add_option("HOST:PORT", line.join.address, "The coordinator")->required();
   join->add_option("--nodes", line.join.nodes, "How many nodes, sharing one engine")->capture_default_str();
-  join->add_option("--threads", line.join.threads, "For one slot's arithmetic; the run's, see its --threads")->capture_default_str();
+  join->add_option("--threads", line.join.threads, "For one slot's arithmetic; the run's, see its --threads")
+      ->capture_default_str();
   join->add_option("--name", line.join.name, "What the nodes are called; by default this machine's name");
-  join->add_option("--attempts", line.join.attempts, "How often to try a coordinator that does not answer")->capture_default_str();
+  join->add_option("--attempts", line.join.attempts, "How often to try a coordinator that does not answer")
+      ->capture_default_str();
   join->add_option("--device", line.join.device, "auto, cpu, cuda or mps")->capture_default_str();
   join->add_option("--engine", line.join.engine, "The engine's shared library");
   add_log(*join, line);
@@ -118,8 +132,10 @@ CLI::App* add_bench(CLI::App& bench, Line& line, const char* name, const char* h
   auto* command = bench.add_subcommand(name, help);
   command->add_option("--lanes", line.bench.lanes, "Cores for the engine alone")->capture_default_str();
   command->add_option("--nodes", line.bench.nodes, "Nodes of the pool")->capture_default_str();
-  command->add_option("--rounds", line.bench.rounds, "How often each is measured; the median counts")->capture_default_str();
-  command->add_option("--measure-seconds", line.bench.seconds, "How long each measurement takes")->capture_default_str();
+  command->add_option("--rounds", line.bench.rounds, "How often each is measured; the median counts")
+      ->capture_default_str();
+  command->add_option("--measure-seconds", line.bench.seconds, "How long each measurement takes")
+      ->capture_default_str();
   command->add_option("--engine", line.bench.engine, "The engine's shared library");
   command->add_option("--json", line.bench.json, "Write the figures here too");
   add_settings(*command, line.bench.given);
@@ -140,10 +156,12 @@ int main(int argc, char** argv) {
   const auto* serve_command = add_serve(app, line);
   const auto* join_command = add_join(app, line);
   auto* status_command = app.add_subcommand("status", "Who is in a run, how fast, why someone was dropped.");
-  status_command->add_option("HOST:PORT|RUN", line.target, "The coordinator, or the run's folder")->required();
+  status_command->add_option("HOST:PORT|RUN", line.target, "The coordinator, or the run's folder")
+      ->required();
   status_command->add_option("--json", line.json, "Write it here too");
   status_command->footer("Examples:\n  w5xde status 127.0.0.1:5555\n  w5xde status runs/fashion");
-  auto* inspect_command = app.add_subcommand("inspect", "What a safetensors file, a checkpoint or a run holds.");
+  auto* inspect_command =
+      app.add_subcommand("inspect", "What a safetensors file, a checkpoint or a run holds.");
   inspect_command->add_option("FILE|RUN", line.target, "The file, or the run's folder")->required();
   inspect_command->footer("Examples:\n  w5xde inspect model.safetensors\n  w5xde inspect runs/fashion");
   const auto* eval_command = add_eval(app, line);

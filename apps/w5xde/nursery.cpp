@@ -70,7 +70,8 @@ void send_packet(int socket, const json& map) {
 }
 
 Status initialise_here(const EngineLibrary& library, const json& request) {
-  W5XDE_TRY(const auto engine, library.make(model_of(request.at("model")), request.at("model_file").get<std::string>()));
+  W5XDE_TRY(const auto engine,
+            library.make(model_of(request.at("model")), request.at("model_file").get<std::string>()));
   const ModelDescription& description = engine->description();
   AlignedBuffer memory(description.floats() * sizeof(float));
   const std::span<float> state(reinterpret_cast<float*>(memory.data()), description.floats());
@@ -133,7 +134,8 @@ class Keeper {
     } else if (what == "nodes") {
       library_ = &library;
       nodes_ = request;
-      for (unsigned number = 1; number <= request.at("count").get<unsigned>(); ++number) start({.number = number});
+      for (unsigned number = 1; number <= request.at("count").get<unsigned>(); ++number)
+        start({.number = number});
       send_packet(socket_, json::object());
     } else if (what == "processes") {
       json pids = {getpid()};
@@ -156,7 +158,8 @@ class Keeper {
     int state = 0;
     waitpid(pid, &state, 0);
     if (pid < 0 || !WIFEXITED(state) || WEXITSTATUS(state) != 0) {
-      send_packet(socket_, {{"error", "the process that initialises the model died"}, {"kind", int(ErrorKind::system)}});
+      send_packet(socket_, {{"error", "the process that initialises the model died"},
+                            {"kind", int(ErrorKind::system)}});
     }
   }
 
@@ -219,7 +222,8 @@ class Keeper {
     if (!waiting_ || !children_.empty()) return;
     waiting_ = false;
     if (failure_ == 0) return send_packet(socket_, json::object());
-    send_packet(socket_, {{"error", "a node ended with an error; its reason is above"}, {"kind", failure_ - 10}});
+    send_packet(socket_,
+                {{"error", "a node ended with an error; its reason is above"}, {"kind", failure_ - 10}});
   }
 
   [[noreturn]] void end() {
@@ -242,7 +246,8 @@ class Keeper {
 
 Result<Nursery> Nursery::start(const Options& options) {
   int sockets[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return system_error("making a socket pair", errno);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+    return system_error("making a socket pair", errno);
   const pid_t pid = fork();
   if (pid < 0) return system_error("starting a process", errno);
   if (pid == 0) {
@@ -268,7 +273,8 @@ Result<std::string> Nursery::ask(const std::string& request) const {
 }
 
 Status Nursery::tell(const std::string& request) const {
-  if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) < 0) return system_error("asking the nursery", errno);
+  if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) < 0)
+    return system_error("asking the nursery", errno);
   return {};
 }
 
@@ -280,8 +286,8 @@ Result<std::string> Nursery::hear() const {
   return *answer;
 }
 
-Status Nursery::initialise(const ModelOptions& model, const std::filesystem::path& model_file, std::uint64_t seed,
-                           const std::filesystem::path& checkpoint) {
+Status Nursery::initialise(const ModelOptions& model, const std::filesystem::path& model_file,
+                           std::uint64_t seed, const std::filesystem::path& checkpoint) {
   W5XDE_TRY(const std::string ignored, ask(json{{"do", "initialise"},
                                                 {"model", json_of(model)},
                                                 {"model_file", model_file.string()},

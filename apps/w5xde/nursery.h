@@ -23,8 +23,8 @@ class Nursery {
     LogTier log = LogTier::normal;
   };
 
-  // Call before this process starts a thread or locks anything: the nursery is a fork of it. It loads the engine
-  // when it is asked for something first.
+  // Call before this process starts a thread or locks anything: the nursery is a fork of it. It loads the
+  // engine when it is asked for something first.
   static Result<Nursery> start(const Options& options);
   Nursery(Nursery&& other) noexcept;
   Nursery& operator=(Nursery&&) = delete;
@@ -47,7 +47,8 @@ class Nursery {
   Status start_nodes(const Nodes& nodes);
   // Of the nodes that run now, and of the nursery itself.
   std::vector<pid_t> processes() const;
-  // Waits until every node has ended; the first error that one ended with. Or until `interrupt` can be read from.
+  // Waits until every node has ended; the first error that one ended with. Or until `interrupt` can be read
+  // from.
   Status wait(int interrupt);
 
  private:

@@ -26,9 +26,11 @@ std::string progress_line(const StatusReport& report, double seconds_limit) {
                       report.batches_per_second, report.nodes.size(), report.nodes.size() == 1 ? "" : "s");
   double left = -1;
   if (report.steps_total > 0 && report.step > 0 && report.seconds > 0) {
-    left = report.seconds * static_cast<double>(report.steps_total - report.step) / static_cast<double>(report.step);
+    left = report.seconds * static_cast<double>(report.steps_total - report.step) /
+           static_cast<double>(report.step);
   }
-  if (seconds_limit > 0 && (left < 0 || seconds_limit - report.seconds < left)) left = seconds_limit - report.seconds;
+  if (seconds_limit > 0 && (left < 0 || seconds_limit - report.seconds < left))
+    left = seconds_limit - report.seconds;
   if (left >= 0) line += "  ETA " + clock_of(left);
   return line;
 }

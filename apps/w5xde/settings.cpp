@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <charconv>
-#include <toml++/toml.h>
 
 #include "base/file.h"
 
@@ -14,12 +14,16 @@ namespace {
 
 template <class T>
 Setting number(std::string name, std::string help, bool fixed, T& value) {
-  return {name, std::move(help), fixed, [&value] { return fmt::format("{}", value); },
+  return {name,
+          std::move(help),
+          fixed,
+          [&value] { return fmt::format("{}", value); },
           [&value, name](const std::string& text) -> Status {
             T parsed{};
             const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
             if (error != std::errc() || end != text.data() + text.size()) {
-              return invalid(fmt::format("{} = '{}' is not a number that fits; it is {} by default", name, text, value));
+              return invalid(
+                  fmt::format("{} = '{}' is not a number that fits; it is {} by default", name, text, value));
             }
             value = parsed;
             return {};
@@ -28,9 +32,13 @@ Setting number(std::string name, std::string help, bool fixed, T& value) {
 }
 
 Setting flag(std::string name, std::string help, bool fixed, bool& value) {
-  return {name, std::move(help), fixed, [&value] { return value ? "true" : "false"; },
+  return {name,
+          std::move(help),
+          fixed,
+          [&value] { return value ? "true" : "false"; },
           [&value, name](const std::string& text) -> Status {
-            if (text != "true" && text != "false") return invalid(fmt::format("{} = '{}': true or false", name, text));
+            if (text != "true" && text != "false")
+              return invalid(fmt::format("{} = '{}': true or false", name, text));
             value = text == "true";
             return {};
           },
@@ -38,7 +46,10 @@ Setting flag(std::string name, std::string help, bool fixed, bool& value) {
 }
 
 Setting word(std::string name, std::string help, bool fixed, std::string& value) {
-  return {std::move(name), std::move(help), fixed, [&value] { return value; },
+  return {std::move(name),
+          std::move(help),
+          fixed,
+          [&value] { return value; },
           [&value](const std::string& text) -> Status {
             value = text;
             return {};
@@ -48,7 +59,10 @@ Setting word(std::string name, std::string help, bool fixed, std::string& value)
 
 template <class Parse, class T>
 Setting choice(std::string name, std::string help, T& value, Parse parse) {
-  return {std::move(name), std::move(help), true, [&value] { return std::string(name_of(value)); },
+  return {std::move(name),
+          std::move(help),
+          true,
+          [&value] { return std::string(name_of(value)); },
           [&value, parse](const std::string& text) -> Status {
             W5XDE_TRY(value, parse(text));
             return {};
@@ -83,7 +97,8 @@ std::vector<Setting> settings_of(RunConfig& c) {
   return {
       word("model", "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, or a TorchScript FILE.pt", true, c.model),
       word("data", "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, random:FEATURES,CLASSES", true, c.data),
-      word("evaluation-data", "what to evaluate on; by default the data's test split", false, c.evaluation_data),
+      word("evaluation-data", "what to evaluate on; by default the data's test split", false,
+           c.evaluation_data),
       word("loss", "auto, cross-entropy, mse, or own (the module's forward(inputs, targets))", true, c.loss),
       choice("mode", "sync: the same bits for any nodes; async: no waiting", c.mode, parse_mode),
       number("batch", "samples a slot", true, c.batch),
@@ -103,7 +118,8 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("beta1", "adam, adamw", true, c.optimizer.beta1),
       number("beta2", "adam, adamw", true, c.optimizer.beta2),
       number("epsilon", "adam, adamw", true, c.optimizer.epsilon),
-      word("schedule", "constant, step:EVERY,GAMMA or cosine, each with +warmup:STEPS or not", true, c.schedule),
+      word("schedule", "constant, step:EVERY,GAMMA or cosine, each with +warmup:STEPS or not", true,
+           c.schedule),
       number("clip-norm", "clip the gradient to this norm; 0: do not", false, c.clip_norm),
       number("seed", "of data order, initial parameters and dropout", true, c.seed),
       number("threads", "for one slot's arithmetic, on every node", true, c.threads),
@@ -135,8 +151,8 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
     for (const auto& [key, value] : table) {
       const std::string name(key.str());
       if (std::ranges::find(settings, name, &Setting::name) == settings.end()) {
-        return invalid(fmt::format("{}:{}: '{}' is no setting of a run; `w5xde train --help` lists them", path.string(),
-                                   value.source().begin.line, name));
+        return invalid(fmt::format("{}:{}: '{}' is no setting of a run; `w5xde train --help` lists them",
+                                   path.string(), value.source().begin.line, name));
       }
       if (const auto* text = value.as_string()) {
         given[name] = text->get();
@@ -147,7 +163,8 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
       } else if (const auto* boolean = value.as_boolean()) {
         given[name] = boolean->get() ? "true" : "false";
       } else {
-        return invalid(fmt::format("{}:{}: '{}' takes one value", path.string(), value.source().begin.line, name));
+        return invalid(
+            fmt::format("{}:{}: '{}' takes one value", path.string(), value.source().begin.line, name));
       }
     }
   } catch (const toml::parse_error& error) {
@@ -157,7 +174,8 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
 }
 
 Status write_run_toml(const std::filesystem::path& path, RunConfig config) {
-  std::string text = "# What this run was asked for, defaults written out. `w5xde train --help` explains each.\n";
+  std::string text =
+      "# What this run was asked for, defaults written out. `w5xde train --help` explains each.\n";
   for (const Setting& setting : settings_of(config)) {
     text += fmt::format("{} = {}\n", setting.name, toml_of(setting));
   }

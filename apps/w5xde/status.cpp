@@ -23,7 +23,8 @@ class Observer final : public Connection::Owner {
   explicit Observer(std::unique_ptr<Stream> stream) {
     connection_ = Connection::start(std::move(stream), *this, limits());
     Head hello, question;
-    encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "observer", .role = "observer"}, hello);
+    encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "observer", .role = "observer"},
+           hello);
     encode(StatusReport{}, question);
     (void)connection_->send({.type = FrameType::hello, .head = hello});
     (void)connection_->send({.type = FrameType::status, .head = question});
@@ -55,10 +56,12 @@ Result<StatusReport> ask(const Address& address) {
   AsioLoop loop;
   Random random(1);
   std::optional<Result<std::unique_ptr<Stream>>> stream;
-  connect_tcp(loop, {.address = address, .attempts_max = 1}, random, [&](auto result) { stream = std::move(result); });
+  connect_tcp(loop, {.address = address, .attempts_max = 1}, random,
+              [&](auto result) { stream = std::move(result); });
   loop.run_until([&] { return stream.has_value(); });
   if (!stream->ok()) {
-    return std::move(*stream).error().within(fmt::format("no coordinator answers at {}", address.to_string()));
+    return std::move(*stream).error().within(
+        fmt::format("no coordinator answers at {}", address.to_string()));
   }
   Observer observer(std::move(**stream));
   loop.run_until([&] { return observer.answer.has_value(); });
@@ -78,7 +81,8 @@ Result<StatusReport> read(const std::filesystem::path& path) {
   }
   for (const auto& node : database.nodes()) {
     if (std::isnan(node.left_seconds)) {
-      report.nodes.push_back({.name = node.name, .peer = node.peer, .engine = node.engine, .batches = node.batches});
+      report.nodes.push_back(
+          {.name = node.name, .peer = node.peer, .engine = node.engine, .batches = node.batches});
     } else {
       report.departures.push_back({node.name, node.left_seconds, node.reason});
     }
@@ -89,9 +93,11 @@ Result<StatusReport> read(const std::filesystem::path& path) {
 void print(const StatusReport& report) {
   fmt::print("{}  {}  step {}", report.run, report.phase, report.step);
   if (report.steps_total > 0) fmt::print(" of {}", report.steps_total);
-  fmt::print("  loss {:.4f}  {:.0f} batches/s  {:.0f} s\n", report.loss, report.batches_per_second, report.seconds);
+  fmt::print("  loss {:.4f}  {:.0f} batches/s  {:.0f} s\n", report.loss, report.batches_per_second,
+             report.seconds);
   if (!report.nodes.empty()) {
-    fmt::print("\n{:<20} {:<22} {:>10} {:>11} {:>9}  {}\n", "node", "from", "batches", "batches/s", "ms there", "");
+    fmt::print("\n{:<20} {:<22} {:>10} {:>11} {:>9}  {}\n", "node", "from", "batches", "batches/s",
+               "ms there", "");
   }
   for (const auto& node : report.nodes) {
     fmt::print("{:<20} {:<22} {:>10} {:>11.0f} {:>9.1f}  {}\n", node.name, node.peer, node.batches,
@@ -108,8 +114,8 @@ void print(const StatusReport& report) {
 ExitCode status(const std::string& target, const std::string& json) {
   const auto address = parse_address(target);
   const auto report_of = std::filesystem::is_directory(target) ? read(target)
-                         : address.ok()                         ? ask(*address)
-                                                                : Result<StatusReport>(address.error());
+                         : address.ok()                        ? ask(*address)
+                                                               : Result<StatusReport>(address.error());
   if (!report_of.ok()) return report(report_of.error());
   print(*report_of);
   if (json.empty()) return kSuccess;

@@ -1,4 +1,5 @@
-// w5xde train and w5xde serve: wires a coordinator to a run folder, its data and, for train, nodes on this machine.
+// w5xde train and w5xde serve: wires a coordinator to a run folder, its data and, for train, nodes on this
+// machine.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -48,9 +49,10 @@ Status refuse_changes(const Given& before, const Given& now, std::vector<Setting
     const std::string old = setting.get();
     W5XDE_CHECK(setting.set(given->second));
     if (setting.get() != old) {
-      return invalid(fmt::format("this run was begun with {} = {}, which cannot change; leave --{} out, or begin a new "
-                                 "run in another folder",
-                                 setting.name, old, setting.name));
+      return invalid(
+          fmt::format("this run was begun with {} = {}, which cannot change; leave --{} out, or begin a new "
+                      "run in another folder",
+                      setting.name, old, setting.name));
     }
   }
   return {};
@@ -64,9 +66,10 @@ bool begun(const std::filesystem::path& folder) {
 
 Status check_model_file(const std::string& model) {
   if (!model.ends_with(".pt") || std::filesystem::exists(model)) return {};
-  return invalid(fmt::format("there is no file {}; --model takes a TorchScript file, as "
-                             "torch.jit.script(model).save(\"{}\") makes it",
-                             model, model));
+  return invalid(
+      fmt::format("there is no file {}; --model takes a TorchScript file, as "
+                  "torch.jit.script(model).save(\"{}\") makes it",
+                  model, model));
 }
 
 Result<Asked> asked_of(const TrainOptions& options) {
@@ -75,12 +78,13 @@ Result<Asked> asked_of(const TrainOptions& options) {
   asked.folder = options.run.empty() || is_toml(options.run) ? new_run_folder() : options.run;
   if (is_toml(options.run)) {
     if (!std::filesystem::exists(options.run)) {
-      return invalid(fmt::format("there is no file {}; write one, or say what to train with --model and --data",
-                                 options.run));
+      return invalid(fmt::format(
+          "there is no file {}; write one, or say what to train with --model and --data", options.run));
     }
     W5XDE_TRY(const Given given, read_run_toml(options.run));
     W5XDE_CHECK(apply(settings, given));
-  } else if (const auto toml = std::filesystem::path(asked.folder) / "run.toml"; std::filesystem::exists(toml)) {
+  } else if (const auto toml = std::filesystem::path(asked.folder) / "run.toml";
+             std::filesystem::exists(toml)) {
     W5XDE_TRY(const Given given, read_run_toml(toml));
     if (begun(asked.folder)) W5XDE_CHECK(refuse_changes(given, options.given, settings));
     W5XDE_CHECK(apply(settings, given));
@@ -109,20 +113,21 @@ Result<Data> open_data(const RunConfig& config) {
     }
   }
   if (config.batch > data.train->samples()) {
-    return invalid(fmt::format("--batch {} is more than the data has: {} samples; take {} at most", config.batch,
-                               data.train->samples(), data.train->samples()));
+    return invalid(fmt::format("--batch {} is more than the data has: {} samples; take {} at most",
+                               config.batch, data.train->samples(), data.train->samples()));
   }
   if (data.evaluation && !(data.evaluation->inputs().shape == data.train->inputs().shape)) {
     return invalid(fmt::format("evaluation samples have shape {}, training samples {}; use data of one kind",
-                               data.evaluation->inputs().shape.to_string(), data.train->inputs().shape.to_string()));
+                               data.evaluation->inputs().shape.to_string(),
+                               data.train->inputs().shape.to_string()));
   }
   data.loss = config.loss;
   if (data.loss == "auto") data.loss = data.train->classes() > 0 ? "cross-entropy" : "mse";
   return data;
 }
 
-// The run's checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so that the
-// folder is all that a run needs.
+// The run's checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so that
+// the folder is all that a run needs.
 Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const Data& data,
                                         const std::string& device, Nursery& nursery, const Log& log) {
   std::vector<std::string> skipped;
@@ -161,11 +166,13 @@ std::string model_cache() {
 
 Result<Address> listen_address(const TrainOptions& options) {
   W5XDE_TRY(const Address address, parse_address(options.listen));
-  const bool loopback = address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+  const bool loopback =
+      address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
   if (!loopback && !options.insecure) {
-    return invalid(fmt::format("--listen {} is open to the network, and nodes do not prove who they are yet: anyone "
-                               "who reaches the port could join. Say --insecure if the network is yours",
-                               options.listen));
+    return invalid(
+        fmt::format("--listen {} is open to the network, and nodes do not prove who they are yet: anyone "
+                    "who reaches the port could join. Say --insecure if the network is yours",
+                    options.listen));
   }
   return address;
 }
@@ -180,11 +187,12 @@ class Training {
     W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
     W5XDE_TRY(auto coordinator, listen(address, folder));
-    std::optional<Signals> signals(std::in_place, loop_, std::initializer_list<int>{SIGINT, SIGTERM}, [&](int) {
-      if (coordinator->stopped_early()) loop_.stop();
-      coordinator->stop("stopped");
-      stopped_ = true;
-    });
+    std::optional<Signals> signals(std::in_place, loop_, std::initializer_list<int>{SIGINT, SIGTERM},
+                                   [&](int) {
+                                     if (coordinator->stopped_early()) loop_.stop();
+                                     coordinator->stop("stopped");
+                                     stopped_ = true;
+                                   });
     log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
     if (!options_.insecure && options_.nodes == 0) {
       log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
@@ -192,10 +200,10 @@ class Training {
     // Nodes find their way in while the data is opened.
     if (options_.nodes > 0) {
       W5XDE_CHECK(nursery_->start_nodes({.count = options_.nodes,
-                                        .address = {"127.0.0.1", coordinator->address().port},
-                                        .name = "node",
-                                        .device = options_.device,
-                                        .model_cache = model_cache()}));
+                                         .address = {"127.0.0.1", coordinator->address().port},
+                                         .name = "node",
+                                         .device = options_.device,
+                                         .model_cache = model_cache()}));
     }
     W5XDE_TRY(const Data data, open_data(asked_.config));
     W5XDE_TRY(CheckpointFile checkpoint,
@@ -205,7 +213,8 @@ class Training {
     if (asked_.config.model.ends_with(".pt")) {
       W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
     }
-    return train(*coordinator, folder, {std::move(checkpoint), data.train, data.evaluation, std::move(model_file), data.loss});
+    return train(*coordinator, folder,
+                 {std::move(checkpoint), data.train, data.evaluation, std::move(model_file), data.loss});
   }
 
  private:
@@ -218,8 +227,10 @@ class Training {
          .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited)},
         folder, log_);
     if (coordinator.ok()) return coordinator;
-    return std::move(coordinator).error().within(
-        fmt::format("--listen {} cannot be had; choose another port, or 0 for any that is free", options_.listen));
+    return std::move(coordinator)
+        .error()
+        .within(fmt::format("--listen {} cannot be had; choose another port, or 0 for any that is free",
+                            options_.listen));
   }
 
   Result<ExitCode> train(Coordinator& coordinator, const RunFolder& folder, Coordinator::Material material) {

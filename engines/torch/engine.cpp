@@ -214,8 +214,8 @@ void TorchEngine::start() {
   // libtorch leaves OpenBLAS as it finds it, and EngineLibrary::load told it to start with one thread.
   if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))
     reinterpret_cast<void (*)(int)>(set)(threads);
-  // Each slot makes tensors as large as the gradient and drops them. From mapped memory every one of their pages
-  // would be faulted in anew, slot after slot.
+  // Each slot makes tensors as large as the gradient and drops them. From mapped memory every one of their
+  // pages would be faulted in anew, slot after slot.
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

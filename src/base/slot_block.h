@@ -6,9 +6,9 @@
 
 namespace w5xde {
 
-// An aligned block of a step's slots: slot_count is a power of two and first_slot a multiple of it, so a block
-// is one node of the step's binary tree (learn/reduction.h). Leases are cut along it, contributions are added
-// along it.
+// An aligned block of a step's slots: slot_count is a power of two and first_slot a multiple of it, so a
+// block is one node of the step's binary tree (learn/reduction.h). Leases are cut along it, contributions are
+// added along it.
 struct SlotBlock {
   std::uint32_t first_slot = 0;
   std::uint32_t slot_count = 1;

@@ -21,8 +21,8 @@ struct Batch {
   Bytes payload() const { return {memory.data(), bytes}; }
 };
 
-// Assembles the samples of leases. They are assembled when a lease is made, and that is one lease ahead of the
-// node's need.
+// Assembles the samples of leases. They are assembled when a lease is made, and that is one lease ahead of
+// the node's need.
 class Batches {
  public:
   Batches(std::shared_ptr<const Dataset> dataset, const Sampler::Options& options)

@@ -135,7 +135,7 @@ class Coordinator final : private Session::Host {
   std::optional<Status> outcome_;
   bool stopping_ = false;
   bool out_of_time_ = false;
-  Instant begun_;             // of training, in this process
+  Instant begun_;  // of training, in this process
   Instant ended_;
   double seconds_before_ = 0;  // of training, in those before it
   Instant stop_asked_;

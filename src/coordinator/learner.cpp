@@ -22,7 +22,8 @@ constexpr std::size_t kSpareMax = 32;
 bool all_finite(std::span<const float> values) {
   // The exponent of a float that is no number is all ones. Counting them keeps the loop free of branches.
   std::uint32_t bad = 0;
-  for (const float value : values) bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  for (const float value : values)
+    bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
   return bad == 0;
 }
 
@@ -62,7 +63,8 @@ Status Learner::restore(const CheckpointFile& checkpoint) {
   // Step 0 has none yet: an optimizer begins with zeros.
   if (checkpoint.info().optimizer_steps == 0) return {};
   for (auto& state : optimizer_.states()) {
-    if (Status read = checkpoint.read("optimizer." + state.name, *parameters_, state.block.values()); !read.ok()) {
+    if (Status read = checkpoint.read("optimizer." + state.name, *parameters_, state.block.values());
+        !read.ok()) {
       return invalid(fmt::format("the checkpoint was made with another optimizer than {}: {}",
                                  name_of(options_.optimizer.kind), read.error().message));
     }

@@ -16,8 +16,8 @@
 
 namespace w5xde {
 
-// The model as the coordinator has it: its floats, and what turns contributions into the next version of them.
-// It has never seen an engine; the checkpoint of step 0 says what the model looks like.
+// The model as the coordinator has it: its floats, and what turns contributions into the next version of
+// them. It has never seen an engine; the checkpoint of step 0 says what the model looks like.
 class Learner {
  public:
   struct Options {

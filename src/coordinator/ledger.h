@@ -1,9 +1,9 @@
 // Who has which slots of a step.
 //
-// A slot is open, leased, or answered; when every slot of a step is answered, the step may be committed. Slots
-// move in aligned blocks: a lease takes a block, and cuts a larger one when it has to. A block may be leased to
-// two nodes at once (a straggler's block goes to a second one); the first answer counts, and no slot is ever
-// answered twice.
+// A slot is open, leased, or answered; when every slot of a step is answered, the step may be committed.
+// Slots move in aligned blocks: a lease takes a block, and cuts a larger one when it has to. A block may be
+// leased to two nodes at once (a straggler's block goes to a second one); the first answer counts, and no
+// slot is ever answered twice.
 #pragma once
 
 #include <cstdint>

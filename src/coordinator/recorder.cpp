@@ -31,8 +31,8 @@ void Recorder::resume(std::uint64_t step) {
   submit([step](RunDatabase& database) { return database.forget_after(step); });
 }
 
-void Recorder::checkpoint(const CheckpointInfo& info, std::vector<CheckpointBlock> blocks, bool best, unsigned keep,
-                          std::function<void(Written)> done) {
+void Recorder::checkpoint(const CheckpointInfo& info, std::vector<CheckpointBlock> blocks, bool best,
+                          unsigned keep, std::function<void(Written)> done) {
   thread_.submit([this, info, blocks = std::move(blocks), best, keep, done = std::move(done)] {
     const Instant begun = SteadyClock().now();
     const auto path = folder_.checkpoint_path(info.step);
@@ -40,10 +40,11 @@ void Recorder::checkpoint(const CheckpointInfo& info, std::vector<CheckpointBloc
     if (status.ok()) status = folder_.retain(info.step, best, keep);
     if (status.ok() && database_) {
       std::error_code ignored;  // the size is for people
-      (void)database_->add(RunDatabase::CheckpointRow{.step = info.step,
-                                                      .file = path.filename().string(),
-                                                      .bytes = std::filesystem::file_size(path, ignored),
-                                                      .write_seconds = seconds_of(SteadyClock().now() - begun)});
+      (void)database_->add(
+          RunDatabase::CheckpointRow{.step = info.step,
+                                     .file = path.filename().string(),
+                                     .bytes = std::filesystem::file_size(path, ignored),
+                                     .write_seconds = seconds_of(SteadyClock().now() - begun)});
       (void)database_->flush();
     }
     loop_.post([step = info.step, status, done] { done({step, status}); });

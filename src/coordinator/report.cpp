@@ -18,7 +18,8 @@ void merge(std::vector<NodeSummary>& nodes, const NodeSummary& stay) {
   if (stay.batches > 0) {
     if (same->batches == 0) same->loss.first = stay.loss.first;
     same->loss.last = stay.loss.last;
-    same->loss.mean = ((same->batches == 0 ? 0 : same->loss.mean * before) + stay.loss.mean * here) / (before + here);
+    same->loss.mean =
+        ((same->batches == 0 ? 0 : same->loss.mean * before) + stay.loss.mean * here) / (before + here);
   }
   same->batches += stay.batches;
   same->bytes_sent += stay.bytes_sent;
@@ -53,9 +54,9 @@ Summary Coordinator::summary() const {
   }
   summary.parameters_hash = learner_->parameters_hash();
   summary.audit = {.samples_expected = batches_->sampler().samples_before(
-                       config.mode == Mode::async ? counted_.slots_committed
-                                                  : std::min(counted_.step * config.step_slots(),
-                                                             counted_.slots_committed)),
+                       config.mode == Mode::async
+                           ? counted_.slots_committed
+                           : std::min(counted_.step * config.step_slots(), counted_.slots_committed)),
                    .samples_committed = counted_.samples_committed,
                    .slots_leased_again = counted_.slots_leased_again + round_->slots_leased_again(),
                    .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped()};
@@ -90,9 +91,11 @@ StatusReport Coordinator::status() {
   if (!material_) return report;
   report.step = steps_done();
   const std::uint64_t slots_total = config.slots_total(batches_->sampler().slots_per_epoch());
-  if (config.mode == Mode::sync) report.steps_total = (slots_total + config.step_slots() - 1) / config.step_slots();
+  if (config.mode == Mode::sync)
+    report.steps_total = (slots_total + config.step_slots() - 1) / config.step_slots();
   report.batches = counted_.slots_committed;
-  report.epochs = static_cast<double>(counted_.samples_committed) / static_cast<double>(material_->data->samples());
+  report.epochs =
+      static_cast<double>(counted_.samples_committed) / static_cast<double>(material_->data->samples());
   report.seconds = seconds();
   report.loss = counted_.loss_last;
   report.batches_per_second = batches_per_second_;

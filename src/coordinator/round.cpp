@@ -14,7 +14,8 @@ namespace {
 // not get a smaller share, one that is really slower must.
 constexpr double kMeanSeconds = 2;
 constexpr double kSmoothingMin = 0.005, kSmoothingMax = 0.3;
-// A node that a step has no slot for is not measured; its estimate gets better by this much, until it has one.
+// A node that a step has no slot for is not measured; its estimate gets better by this much, until it has
+// one.
 constexpr double kHope = 0.99;
 // Speeds closer than this count as equal, or noise would cut steps unevenly.
 constexpr double kEqualSpeeds = 1.6;
@@ -259,7 +260,8 @@ void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
 void Round::top_up(Instant now, std::vector<Grant>& grants) {
   for (auto& [id, node] : nodes_) {
     while (!node.late && node.held.size() < 2) {
-      const auto open = std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
+      const auto open =
+          std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
       if (open == steps_.end()) return;
       const double wanted = node.seconds_per_slot == 0 ? 1 : kAsyncLeaseSeconds / node.seconds_per_slot;
       const auto slots = static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, options_.slots));
@@ -292,8 +294,8 @@ void Round::help_stragglers(Step& step, Instant now, std::vector<Grant>& grants)
   for (const SlotBlock block : blocks) {
     const auto& entry = step.ledger.entries().at(block.first_slot);
     if (entry.answered || entry.holders.size() > 1) continue;
-    const auto idle =
-        std::ranges::find_if(nodes_, [](const auto& node) { return !node.second.late && node.second.held.empty(); });
+    const auto idle = std::ranges::find_if(
+        nodes_, [](const auto& node) { return !node.second.late && node.second.held.empty(); });
     // Nodes that hold blocks of the step ahead are idle all the same while this one is not done.
     const auto waiting = idle != nodes_.end() ? idle : std::ranges::find_if(nodes_, [&](const auto& node) {
       return !node.second.late && std::ranges::none_of(node.second.held, [&](const Held& held) {

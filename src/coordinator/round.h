@@ -1,12 +1,12 @@
-// The heart of the coordinator: which node computes which slots, and when a step is done. A pure state machine:
-// events go in (a node joined, answered, left; time went on), leases come out. No clock, no socket, no lock, no
-// float of a model.
+// The heart of the coordinator: which node computes which slots, and when a step is done. A pure state
+// machine: events go in (a node joined, answered, left; time went on), leases come out. No clock, no socket,
+// no lock, no float of a model.
 //
 //   ledger       who has which slots of one step (coordinator/ledger.h)
 //   front        the step being computed; in `sync` nothing of a later step can be answered before it commits
-//   share        how much of what is open a node should get, by its measured speed, so that all finish together
-//   ahead        leases beyond what a node is computing now: it never waits for the network
-//   late         said of a node that takes several times as long as it used to; its blocks go to idle nodes too,
+//   share        how much of what is open a node should get, by its measured speed, so that all finish
+//   together ahead        leases beyond what a node is computing now: it never waits for the network late
+//   said of a node that takes several times as long as it used to; its blocks go to idle nodes too,
 //                and it gets nothing new until it answers
 #pragma once
 
@@ -36,10 +36,10 @@ class Round {
  public:
   struct Options {
     Mode mode = Mode::sync;
-    std::uint32_t slots = 8;           // a step has
-    std::uint64_t slots_total = 0;     // the run has, counted from its first step; 0: no end. The last step may be
-                                       // shorter
-    std::uint64_t first_step = 0;      // resume here
+    std::uint32_t slots = 8;        // a step has
+    std::uint64_t slots_total = 0;  // the run has, counted from its first step; 0: no end. The last step may
+                                    // be shorter
+    std::uint64_t first_step = 0;  // resume here
   };
 
   explicit Round(const Options& options);
@@ -57,7 +57,8 @@ class Round {
   Verdict answer(NodeId node, LeaseId lease, SlotBlock block, double compute_seconds, Instant now);
   // A node found its lease void before it began with it: it lives, and has nothing to show.
   void answered_nothing(NodeId node);
-  // What a lease brought is of no use (not finite, too stale): its slots are leased again. False: no such lease.
+  // What a lease brought is of no use (not finite, too stale): its slots are leased again. False: no such
+  // lease.
   bool reject(NodeId node, LeaseId lease, SlotBlock block);
 
   // sync: every slot of the front step is in.
@@ -101,7 +102,7 @@ class Round {
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
     std::uint64_t answers = 0;
-    double turnaround = 0;        // from lease (or the step's begin) to answer, a slot
+    double turnaround = 0;  // from lease (or the step's begin) to answer, a slot
     bool late = false;
     std::vector<Held> held;
 

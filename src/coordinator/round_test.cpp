@@ -41,12 +41,14 @@ class Pool {
   // The node answers its first lease that it can compute now. False: it has none.
   bool answer(NodeId node, double slot_seconds = kSlotSeconds) {
     const auto found = std::ranges::find_if(out, [&](const Grant& grant) {
-      return grant.node == node && (asynchronous || grant.work == Work::evaluate || grant.step <= round.front_step());
+      return grant.node == node &&
+             (asynchronous || grant.work == Work::evaluate || grant.step <= round.front_step());
     });
     if (found == out.end()) return false;
     const Grant grant = *found;
     out.erase(found);
-    const auto verdict = round.answer(node, grant.lease, grant.block, slot_seconds * grant.block.slot_count, now);
+    const auto verdict =
+        round.answer(node, grant.lease, grant.block, slot_seconds * grant.block.slot_count, now);
     EXPECT_NE(verdict, Round::Verdict::unknown);
     if (verdict == Round::Verdict::accepted && grant.work == Work::train) count(grant);
     if (!asynchronous && round.front_complete()) {
@@ -59,7 +61,8 @@ class Pool {
 
   void count(const Grant& grant) {
     for (std::uint32_t slot = grant.block.first_slot; slot < grant.block.end(); ++slot) {
-      EXPECT_TRUE(committed.insert({grant.step, slot}).second) << "slot " << slot << " of step " << grant.step;
+      EXPECT_TRUE(committed.insert({grant.step, slot}).second)
+          << "slot " << slot << " of step " << grant.step;
     }
   }
 
@@ -187,7 +190,8 @@ TEST(Round, gives_a_late_comer_work_in_a_long_step) {
     pool.answer(1, 1.0);
   }
   pool.join(2);
-  EXPECT_TRUE(std::ranges::any_of(pool.out, [](const Grant& grant) { return grant.node == 2 && grant.step == 0; }));
+  EXPECT_TRUE(
+      std::ranges::any_of(pool.out, [](const Grant& grant) { return grant.node == 2 && grant.step == 0; }));
 }
 
 TEST(Round, ends_with_a_shorter_step_when_the_run_has_so_many_slots) {

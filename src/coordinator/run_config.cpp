@@ -31,13 +31,15 @@ Status RunConfig::check() const {
   if (batch == 0) return invalid("--batch 0: a slot needs a sample at least");
   if (slots == 0 || accumulate == 0) return invalid("--slots and --accumulate begin at 1");
   if (std::uint64_t{slots} * accumulate > kStepSlotsMax) {
-    return invalid(fmt::format("{} slots a step; at most {}", std::uint64_t{slots} * accumulate, kStepSlotsMax));
+    return invalid(
+        fmt::format("{} slots a step; at most {}", std::uint64_t{slots} * accumulate, kStepSlotsMax));
   }
   if (loss != "auto" && loss != "cross-entropy" && loss != "mse" && loss != "own") {
     return invalid(fmt::format("'{}' is no loss; use auto, cross-entropy, mse or own", loss));
   }
   if (!(epochs >= 0) || !(seconds >= 0) || !(clip_norm >= 0) || !(checkpoint_seconds > 0)) {
-    return invalid("--epochs, --seconds and --clip-norm must not be negative, --checkpoint-seconds must be more than 0");
+    return invalid(
+        "--epochs, --seconds and --clip-norm must not be negative, --checkpoint-seconds must be more than 0");
   }
   if (threads == 0) return invalid("--threads begins at 1");
   if (keep == 0) return invalid("--keep begins at 1: a run without a checkpoint cannot be resumed");

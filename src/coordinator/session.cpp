@@ -16,11 +16,12 @@ constexpr std::uint64_t kModelPartBytes = 4 * kMiB;
 
 }  // namespace
 
-Session::Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SectionCodec& codec, ThreadPool* pool,
-                 const Log& log)
+Session::Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SectionCodec& codec,
+                 ThreadPool* pool, const Log& log)
     : id_(id), host_(host), log_(log), sender_(codec, pool), receiver_(pool) {
   connection_ = Connection::start(std::move(stream), *this, Limits::stranger());
-  encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "coordinator", .role = "coordinator"}, head_);
+  encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "coordinator", .role = "coordinator"},
+         head_);
   (void)connection_->send({.type = FrameType::hello, .head = head_});
 }
 
@@ -37,7 +38,8 @@ void Session::update_tally() {
   const auto& received = receiver_.stats();
   const std::uint64_t wire = sent.wire_bytes + received.wire_bytes;
   if (wire > 0) {
-    tally.compression_ratio = static_cast<double>(sent.raw_bytes + received.raw_bytes) / static_cast<double>(wire);
+    tally.compression_ratio =
+        static_cast<double>(sent.raw_bytes + received.raw_bytes) / static_cast<double>(wire);
   }
 }
 
@@ -122,7 +124,8 @@ Status Session::received_ready(Bytes head) {
   if (!offered_ || ready_) return corrupt("a ready that nobody waits for");
   W5XDE_TRY(about_, decode_ready(head, limits_));
   if (about_.model_fingerprint != host_.run_offer()->model_fingerprint) {
-    return incompatible(fmt::format("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model));
+    return incompatible(
+        fmt::format("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model));
   }
   ready_ = true;
   // One contribution at a time, as large as the model at most.
@@ -152,7 +155,8 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
     return corrupt("a contribution that is no answer to its lease");
   }
   if (contribution.tensors.empty()) return host_.contributed(*this, contribution, nullptr);
-  // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in it.
+  // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in
+  // it.
   if (payload.empty()) return corrupt("a contribution without its floats");
   W5XDE_CHECK(receiver_.finish(header, payload, {arriving_->data(), host_.floats() * sizeof(float)}));
   return host_.contributed(*this, contribution, std::move(arriving_));
@@ -187,7 +191,8 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                .slot_samples = batch->slot_samples,
                .tensors = batch->tensors},
          head_);
-  out_.push_back({grant.lease, grant.work, grant.block, static_cast<std::uint64_t>(batch->tensors[0].shape[0])});
+  out_.push_back(
+      {grant.lease, grant.work, grant.block, static_cast<std::uint64_t>(batch->tensors[0].shape[0])});
   const Bytes payload = batch->payload();
   return sender_.send(*connection_, FrameType::lease, head_, payload, std::move(batch));
 }

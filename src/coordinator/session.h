@@ -19,8 +19,8 @@
 
 namespace w5xde {
 
-// One peer of the coordinator: a node from hello to goodbye, or an observer. Knows bytes and the order in which
-// things are said; what to say, and what answers mean, is its host's business. Loop thread only.
+// One peer of the coordinator: a node from hello to goodbye, or an observer. Knows bytes and the order in
+// which things are said; what to say, and what answers mean, is its host's business. Loop thread only.
 class Session final : private Connection::Owner {
  public:
   class Host {
@@ -34,7 +34,8 @@ class Session final : private Connection::Owner {
     // The node can work.
     virtual Status ready(Session& session) = 0;
     // `values` is null when the contribution has none.
-    virtual Status contributed(Session& session, const Contribution& contribution, Reduction::Buffer values) = 0;
+    virtual Status contributed(Session& session, const Contribution& contribution,
+                               Reduction::Buffer values) = 0;
     virtual StatusReport status() = 0;
     // The connection took all that was queued.
     virtual void drained(Session& session) = 0;

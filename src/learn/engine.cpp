@@ -30,8 +30,9 @@ Result<EngineLibrary> EngineLibrary::load(const std::filesystem::path& path, uns
     return incompatible(fmt::format("{} is no engine of WIIIIIDE", path.string()));
   }
   if (*interface != kEngineInterface) {
-    return incompatible(fmt::format("the engine {} speaks interface {}, this program {}; build both from one tree",
-                                    path.string(), *interface, kEngineInterface));
+    return incompatible(
+        fmt::format("the engine {} speaks interface {}, this program {}; build both from one tree",
+                    path.string(), *interface, kEngineInterface));
   }
   return EngineLibrary(entry);
 }

@@ -27,11 +27,11 @@ namespace w5xde {
 // Part of a run: the same on every node, since any of it may change the bits of a contribution (but device,
 // which is a node's own choice).
 struct ModelOptions {
-  std::string model;       // "mlp:10,20,10", "lenet", "resnet-small", …, or a TorchScript file's name
-  std::string loss;        // "cross-entropy", "mse", or "own": forward(inputs, targets) gives it
-  Shape sample_shape;      // of one input, without the batch dimension
-  std::uint32_t classes;   // how many, for a model that classifies; 0: targets are not classes
-  unsigned threads = 1;    // for one slot's arithmetic
+  std::string model;            // "mlp:10,20,10", "lenet", "resnet-small", …, or a TorchScript file's name
+  std::string loss;             // "cross-entropy", "mse", or "own": forward(inputs, targets) gives it
+  Shape sample_shape;           // of one input, without the batch dimension
+  std::uint32_t classes;        // how many, for a model that classifies; 0: targets are not classes
+  unsigned threads = 1;         // for one slot's arithmetic
   std::string device = "auto";  // auto, cpu, cuda, mps
 };
 

@@ -51,8 +51,7 @@ Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPo
   }
   const auto next = pending_.lower_bound({block.first_slot, 0});
   const bool overlaps_next = next != pending_.end() && next->first.first_slot < block.end();
-  const bool overlaps_previous =
-      next != pending_.begin() && std::prev(next)->first.end() > block.first_slot;
+  const bool overlaps_previous = next != pending_.begin() && std::prev(next)->first.end() > block.first_slot;
   if (overlaps_next || overlaps_previous) {
     return invalid(fmt::format("slots {} + {} are already in", block.first_slot, block.slot_count));
   }

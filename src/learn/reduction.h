@@ -43,8 +43,7 @@ class Reduction {
 
   // A block's sum, in a buffer of `floats` floats. Each slot may come once; `invalid` when one comes again,
   // lies past the step, or the block is none. Buffers that are no longer needed are appended to `spare`.
-  Status add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool,
-             std::vector<Buffer>& spare);
+  Status add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool, std::vector<Buffer>& spare);
 
   bool complete() const;
   // The step's sum; complete() only. The reduction is empty afterwards and may be used for the next step.

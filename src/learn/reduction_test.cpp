@@ -123,8 +123,7 @@ TEST(ReductionTest, a_slot_that_comes_again_is_refused_whatever_block_it_comes_i
 TEST(ReductionTest, what_is_no_block_of_the_step_is_refused) {
   Reduction reduction(5, kFloats);
   std::vector<Reduction::Buffer> spare;
-  for (const SlotBlock bad :
-       {SlotBlock{0, 0}, {0, 3}, {1, 2}, {5, 1}, {8, 8}, {0x80000000u, 0x80000000u}}) {
+  for (const SlotBlock bad : {SlotBlock{0, 0}, {0, 3}, {1, 2}, {5, 1}, {8, 8}, {0x80000000u, 0x80000000u}}) {
     EXPECT_FALSE(reduction.add(bad, buffer_of(Values(kFloats)), {}, nullptr, spare).ok())
         << bad.first_slot << " + " << bad.slot_count;
   }

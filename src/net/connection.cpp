@@ -13,8 +13,8 @@ namespace {
 
 // Then others have their turn on the loop.
 constexpr std::size_t kBytesPerTurn = 4 * kMiB;
-// More when writing: a link that takes it all at once has its node computing while the next one's bytes follow. One
-// that does not says so soon, and others have their turn.
+// More when writing: a link that takes it all at once has its node computing while the next one's bytes
+// follow. One that does not says so soon, and others have their turn.
 constexpr std::size_t kBytesWrittenPerTurn = 32 * kMiB;
 
 // A peer that has sent no whole frame by then, or sends a frame slower than this for longer than that, holds

@@ -17,7 +17,7 @@ struct TcpReport {
   std::uint64_t send_buffer_bytes =
       0;  // as the kernel reports it: twice what was asked for, within its limit
   std::uint64_t receive_buffer_bytes = 0;  // likewise
-  std::string congestion_control;  // "bbr"
+  std::string congestion_control;          // "bbr"
   Duration round_trip = Duration::zero();
   Duration round_trip_variation = Duration::zero();
   double delivery_bytes_per_second = 0;

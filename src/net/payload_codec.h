@@ -25,7 +25,8 @@ class PayloadSender {
   PayloadSender(const SectionCodec& codec, ThreadPool* pool) : codec_(codec), pool_(pool) {}
 
   // Sends a frame whose payload, before the codec, is `raw`; `keep` holds that memory.
-  Status send(Connection& connection, FrameType type, Bytes head, Bytes raw, std::shared_ptr<const void> keep);
+  Status send(Connection& connection, FrameType type, Bytes head, Bytes raw,
+              std::shared_ptr<const void> keep);
   const PayloadStats& stats() const { return stats_; }
 
  private:
@@ -39,8 +40,8 @@ class PayloadReceiver {
  public:
   explicit PayloadReceiver(ThreadPool* pool) : pool_(pool) {}
 
-  // For Connection::Owner::place: where the payload lands that, decoded, belongs in `raw`. corrupt when it has
-  // another length.
+  // For Connection::Owner::place: where the payload lands that, decoded, belongs in `raw`. corrupt when it
+  // has another length.
   Result<MutableBytes> place(const FrameHeader& header, MutableBytes raw);
   // For received: `raw` holds the decoded payload afterwards.
   Status finish(const FrameHeader& header, Bytes payload, MutableBytes raw);

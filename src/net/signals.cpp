@@ -6,7 +6,8 @@
 namespace w5xde {
 
 struct Signals::State : std::enable_shared_from_this<Signals::State> {
-  State(AsioLoop& loop, std::function<void(int)> function) : set(loop.context()), caught(std::move(function)) {}
+  State(AsioLoop& loop, std::function<void(int)> function)
+      : set(loop.context()), caught(std::move(function)) {}
 
   void wait() {
     set.async_wait([self = shared_from_this()](const std::error_code& error, int signal) {

@@ -48,8 +48,8 @@ void tune(int fd, const SocketOptions& options) {
   set_buffer(fd, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_buffer_bytes);
 }
 
-// On the machine itself there is no bottleneck to find: an algorithm that paces (BBR) only holds bytes back, at half
-// the rate. Reno is everywhere and allowed to everyone.
+// On the machine itself there is no bottleneck to find: an algorithm that paces (BBR) only holds bytes back,
+// at half the rate. Reno is everywhere and allowed to everyone.
 void tune_loopback(int fd) {
   constexpr char kReno[] = "reno";
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof kReno - 1);
@@ -214,7 +214,8 @@ std::optional<TcpReport> TcpStream::tcp_report() const {
   report.receive_buffer_bytes = static_cast<std::uint64_t>(option_of<int>(fd, SOL_SOCKET, SO_RCVBUF));
   char algorithm[16] = {};
   socklen_t size = sizeof algorithm - 1;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm, &size) == 0) report.congestion_control = algorithm;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm, &size) == 0)
+    report.congestion_control = algorithm;
   read_tcp_info(fd, report);
   return report;
 }

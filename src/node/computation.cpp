@@ -44,8 +44,8 @@ Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<c
   return computed;
 }
 
-Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots, std::span<const float> state,
-                          Computed& computed) {
+Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots,
+                          std::span<const float> state, Computed& computed) {
   Reduction reduction(lease.block.slot_count, floats_);
   for (std::uint32_t i = 0; i < lease.block.slot_count; ++i) {
     Reduction::Buffer values = take_buffer();
@@ -61,7 +61,8 @@ Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots
 
 Status Computation::evaluate(std::span<const SlotSamples> slots, std::span<const float> state,
                              Computed& computed) {
-  // The loss is a sum of floating-point numbers too: along the tree, or it would depend on how leases are cut.
+  // The loss is a sum of floating-point numbers too: along the tree, or it would depend on how leases are
+  // cut.
   Reduction reduction(static_cast<std::uint32_t>(slots.size()), 0);
   std::vector<Reduction::Buffer> none;
   for (std::uint32_t i = 0; i < slots.size(); ++i) {

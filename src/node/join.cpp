@@ -18,8 +18,8 @@ class Member {
       : options_(std::move(options)),
         log_(log),
         random_(static_cast<std::uint64_t>(getpid())),
-        // Not SIGINT: a terminal sends that to every process there is, and whoever started the node decides what it
-        // means. A coordinator that is stopped still needs what its nodes are computing.
+        // Not SIGINT: a terminal sends that to every process there is, and whoever started the node decides
+        // what it means. A coordinator that is stopped still needs what its nodes are computing.
         signals_(loop_, {SIGTERM}, [this](int) { told_to_leave(); }) {}
 
   Status run() {
@@ -56,7 +56,8 @@ class Member {
   void stay_over() {
     const Error reason = *node_->ended();
     const bool parted = node_->parted();
-    log_.verbose("{}: {} slots computed; {}", options_.node.name, node_->slots_computed(), reason.to_string());
+    log_.verbose("{}: {} slots computed; {}", options_.node.name, node_->slots_computed(),
+                 reason.to_string());
     node_.reset();
     if (leaving_ || (parted && reason.kind == ErrorKind::disconnected)) {
       result_ = Status();

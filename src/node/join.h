@@ -14,9 +14,9 @@ struct JoinOptions {
   unsigned attempts_max = 12;
 };
 
-// A node of this process: connects, works, and connects again when the link breaks, until the run is over, the
-// coordinator refuses it, SIGINT or SIGTERM tells it to leave (it finishes its lease first; a second signal
-// does not wait), or nobody answers. Ok when it left in peace.
+// A node of this process: connects, works, and connects again when the link breaks, until the run is over,
+// the coordinator refuses it, SIGINT or SIGTERM tells it to leave (it finishes its lease first; a second
+// signal does not wait), or nobody answers. Ok when it left in peace.
 Status join(JoinOptions options, const Log& log);
 
 }  // namespace w5xde

@@ -82,10 +82,12 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
 }
 
 Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
-  // place() is asked for payloads only: without one, what it prepares is not there, or is of the frame before.
+  // place() is asked for payloads only: without one, what it prepares is not there, or is of the frame
+  // before.
   const bool carries = header.type == FrameType::parameters || header.type == FrameType::lease ||
                        header.type == FrameType::model;
-  if (carries && payload.empty()) return corrupt(fmt::format("a {} frame without a payload", name_of(header.type)));
+  if (carries && payload.empty())
+    return corrupt(fmt::format("a {} frame without a payload", name_of(header.type)));
   switch (header.type) {
     case FrameType::hello:
       return received_hello(head);
@@ -130,11 +132,13 @@ Status Node::received_offer(Bytes head) {
   sender_.emplace(SectionCodec{.lossless = codec}, nullptr);
   if (offer_.model_hash.empty()) return make_ready({});
   const auto file = options_.model_cache / (offer_.model_hash + ".pt");
-  if (const auto mapped = MappedFile::open(file); mapped.ok() && hash128_hex(mapped->bytes()) == offer_.model_hash) {
+  if (const auto mapped = MappedFile::open(file);
+      mapped.ok() && hash128_hex(mapped->bytes()) == offer_.model_hash) {
     return make_ready(file);
   }
   if (offer_.model_bytes == 0 || offer_.model_bytes > kModelFileBytesMax) {
-    return overloaded(fmt::format("the run's model has {} bytes; at most {}", offer_.model_bytes, kModelFileBytesMax));
+    return overloaded(
+        fmt::format("the run's model has {} bytes; at most {}", offer_.model_bytes, kModelFileBytesMax));
   }
   Head request;
   encode(ModelPart{}, request);
@@ -157,7 +161,8 @@ Status Node::received_model() {
   if (model_received_ < offer_.model_bytes) return {};
   const std::string hash = hash128_hex(model_bytes_);
   if (hash != offer_.model_hash) {
-    return corrupt(fmt::format("the model's file came with hash {}, {} was announced", hash, offer_.model_hash));
+    return corrupt(
+        fmt::format("the model's file came with hash {}, {} was announced", hash, offer_.model_hash));
   }
   std::error_code ignored;  // what matters is whether the file can be written
   std::filesystem::create_directories(options_.model_cache, ignored);
@@ -181,8 +186,8 @@ Status Node::make_ready(const std::filesystem::path& model_file) {
   const std::uint64_t fingerprint = engine_->description().fingerprint();
   if (fingerprint != offer_.model_fingerprint) {
     return incompatible(fmt::format(
-        "the model '{}' has fingerprint {:016x} in the run and {:016x} here; update the older w5xde", offer_.model,
-        offer_.model_fingerprint, fingerprint));
+        "the model '{}' has fingerprint {:016x} in the run and {:016x} here; update the older w5xde",
+        offer_.model, offer_.model_fingerprint, fingerprint));
   }
   Head ready;
   encode(Ready{fingerprint, engine_->name(), processor_name()}, ready);
@@ -195,17 +200,20 @@ Result<MutableBytes> Node::place_parameters(const FrameHeader& header, Bytes hea
   W5XDE_TRY(Parameters parameters, decode_parameters(head, limits_));
   const std::uint64_t floats = engine_->description().floats();
   if (parameters.floats_total != floats) {
-    return corrupt(fmt::format("parameters of {} floats; this model has {}", parameters.floats_total, floats));
+    return corrupt(
+        fmt::format("parameters of {} floats; this model has {}", parameters.floats_total, floats));
   }
   if (!landing_ || parameters.version != landing_parameters_.version) {
     // Not where the newest version is, nor where one is being computed with.
-    const auto free = std::ranges::find_if(states_, [](const State& state) { return state.use_count() == 1; });
+    const auto free =
+        std::ranges::find_if(states_, [](const State& state) { return state.use_count() == 1; });
     landing_ = free != states_.end() ? *free : std::make_shared<AlignedBuffer>(floats * sizeof(float));
     if (free == states_.end()) states_.push_back(landing_);
     landed_floats_ = 0;
   }
   if (parameters.first_float != landed_floats_) return corrupt("parameters with a hole in them");
-  landing_bytes_ = {landing_->data() + parameters.first_float * sizeof(float), parameters.tensors[0].byte_count()};
+  landing_bytes_ = {landing_->data() + parameters.first_float * sizeof(float),
+                    parameters.tensors[0].byte_count()};
   landing_parameters_ = std::move(parameters);
   return receiver_.place(header, landing_bytes_);
 }
@@ -329,8 +337,10 @@ Status Node::answer(const Lease& lease, Computed& result) {
 
 Status Node::answer_void(const Lease& lease) {
   head_.clear();
-  encode(Contribution{.lease_id = lease.lease_id, .step = lease.step, .version = lease.version, .block = lease.block},
-         head_);
+  encode(
+      Contribution{
+          .lease_id = lease.lease_id, .step = lease.step, .version = lease.version, .block = lease.block},
+      head_);
   return send_cold(FrameType::contribution, head_);
 }
 

@@ -26,7 +26,8 @@ struct NodeOptions {
   std::string device = "auto";
   // Models that are files are kept here, by hash.
   std::filesystem::path model_cache;
-  std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)> make_engine;
+  std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)>
+      make_engine;
 };
 
 // One stay in a pool: from hello to goodbye over one connection. Takes leases, computes them in the order in
@@ -115,7 +116,7 @@ class Node final : private Connection::Owner {
   std::optional<Instant> waiting_since_;
   std::uint64_t wait_ns_ = 0;               // since the last contribution
   Duration codec_told_ = Duration::zero();  // of the codecs' time, what contributions have told
-  double lease_seconds_ = 1;  // of the last one: short ones are computed right here
+  double lease_seconds_ = 1;                // of the last one: short ones are computed right here
   std::uint64_t slots_computed_ = 0;
   Head head_;
 

@@ -61,9 +61,9 @@ TEST(Enrolment, keys_of_a_newer_version_are_ignored) {
 TEST(Enrolment, values_of_another_type_are_refused_by_name) {
   const auto refusal = [](const json& value) { return decode_offer(map(value), {}).error().to_string(); };
   EXPECT_EQ(refusal({{"model", 7}}), "corrupt: 'model' in an offer is not what it should be");
-  for (const json& bad : {json{{"classes", 1ull << 32}}, json{{"classes", -1}}, json{{"sample_shape", {1, -1}}},
-                          json{{"sample_shape", "28"}}, json{{"newest_parameters", 1}},
-                          json{{"run", std::string(257, 'x')}}}) {
+  for (const json& bad :
+       {json{{"classes", 1ull << 32}}, json{{"classes", -1}}, json{{"sample_shape", {1, -1}}},
+        json{{"sample_shape", "28"}}, json{{"newest_parameters", 1}}, json{{"run", std::string(257, 'x')}}}) {
     EXPECT_FALSE(decode_offer(map(bad), {}).ok()) << bad;
   }
   EXPECT_EQ(decode_offer(map(json::array()), {}).error().to_string(), "corrupt: an offer is not a map");

@@ -18,11 +18,10 @@ std::string hex_of(Bytes bytes) {
   return hex;
 }
 
-const std::vector<FrameType> kTypes = {FrameType::hello, FrameType::goodbye,      FrameType::ping,
-                                       FrameType::pong,  FrameType::tensors,      FrameType::value,
-                                       FrameType::lease, FrameType::contribution, FrameType::parameters,
-                                       FrameType::offer, FrameType::ready,        FrameType::model,
-                                       FrameType::status};
+const std::vector<FrameType> kTypes = {
+    FrameType::hello, FrameType::goodbye, FrameType::ping,         FrameType::pong,       FrameType::tensors,
+    FrameType::value, FrameType::lease,   FrameType::contribution, FrameType::parameters, FrameType::offer,
+    FrameType::ready, FrameType::model,   FrameType::status};
 
 // Changes one byte of a header and makes the checksum right again: what a sound peer of another version would
 // send.

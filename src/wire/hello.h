@@ -14,11 +14,11 @@ namespace w5xde {
 struct Hello {
   std::uint32_t protocol_min = 1;  // of the messages; the frame has its own version
   std::uint32_t protocol_max = 1;
-  std::string software;                      // "w5xde 0.1.0"
-  std::string name;                          // for logs and status
-  std::string engine;                        // "torch 1.13.1 cpu"; empty where none is loaded
-  std::string role = "node";                 // "coordinator", "node", or "observer", who only asks for the status
-  std::vector<std::string> codecs;           // lossless ones that this side decodes, in order of preference
+  std::string software;             // "w5xde 0.1.0"
+  std::string name;                 // for logs and status
+  std::string engine;               // "torch 1.13.1 cpu"; empty where none is loaded
+  std::string role = "node";        // "coordinator", "node", or "observer", who only asks for the status
+  std::vector<std::string> codecs;  // lossless ones that this side decodes, in order of preference
   std::vector<std::string> gradient_codecs;  // likewise
   bool tls = false;                          // this side insists on TLS
   std::uint64_t model_fingerprint = 0;       // 0: has no model yet

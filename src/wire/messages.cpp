@@ -110,7 +110,8 @@ Status check_samples(const Lease& lease) {
     return tensor.shape.rank() > 0 && static_cast<std::uint64_t>(tensor.shape[0]) == samples;
   };
   if (lease.tensors.size() != 2 || !has_them(lease.tensors[0]) || !has_them(lease.tensors[1])) {
-    return corrupt(fmt::format("a lease of {} samples has other tensors than their inputs and targets", samples));
+    return corrupt(
+        fmt::format("a lease of {} samples has other tensors than their inputs and targets", samples));
   }
   return {};
 }
@@ -126,7 +127,8 @@ Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   message.seed = reader.read<std::uint64_t>();
   W5XDE_TRY(message.block, read_block(reader));
   const auto work = reader.read<std::uint8_t>();
-  if (work > static_cast<std::uint8_t>(Work::evaluate)) return corrupt(fmt::format("a lease of work {}", work));
+  if (work > static_cast<std::uint8_t>(Work::evaluate))
+    return corrupt(fmt::format("a lease of work {}", work));
   message.work = static_cast<Work>(work);
   W5XDE_CHECK(read_slot_samples(reader, message));
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));

@@ -50,14 +50,15 @@ struct Lease {
   std::uint64_t seed = 0;  // the step's; a slot's own comes from it and the slot's number
   SlotBlock block;
   Work work = Work::train;
-  std::vector<std::uint32_t> slot_samples;  // how many samples each slot has; together the tensors' first dimension
+  std::vector<std::uint32_t>
+      slot_samples;  // how many samples each slot has; together the tensors' first dimension
   TensorList tensors;
   bool operator==(const Lease&) const = default;
 };
 
-// Node to coordinator: what a lease's slots came to, added up along the tree. One flat tensor when it trained:
-// the gradient, then buffers. None when it evaluated, or when the lease was void before it was begun: a newer
-// version of the parameters had come. The times are since the node's last contribution.
+// Node to coordinator: what a lease's slots came to, added up along the tree. One flat tensor when it
+// trained: the gradient, then buffers. None when it evaluated, or when the lease was void before it was
+// begun: a newer version of the parameters had come. The times are since the node's last contribution.
 struct Contribution {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;

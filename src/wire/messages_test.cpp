@@ -220,11 +220,16 @@ TEST(MessagesTest, a_lease_has_these_bytes) {
 
 TEST(MessagesTest, a_lease_has_the_samples_that_its_slots_say) {
   Lease lease{.block = {0, 2}, .slot_samples = {32, 8}};
-  const TensorDescriptor inputs{DType::f32, Shape{40, 10}, false, ""}, targets{DType::u8, Shape{40}, false, ""};
+  const TensorDescriptor inputs{DType::f32, Shape{40, 10}, false, ""},
+      targets{DType::u8, Shape{40}, false, ""};
   lease.tensors = {inputs, targets};
   EXPECT_EQ(refusal_of(lease), "accepted");
-  for (const TensorList& wrong : {TensorList{}, {inputs}, {inputs, targets, targets}, {inputs, {DType::u8, Shape{}}},
-                                  {inputs, {DType::u8, Shape{39}}}, {{DType::f32, Shape{32, 10}}, targets}}) {
+  for (const TensorList& wrong : {TensorList{},
+                                  {inputs},
+                                  {inputs, targets, targets},
+                                  {inputs, {DType::u8, Shape{}}},
+                                  {inputs, {DType::u8, Shape{39}}},
+                                  {{DType::f32, Shape{32, 10}}, targets}}) {
     lease.tensors = wrong;
     EXPECT_EQ(refusal_of(lease),
               "corrupt: a lease of 40 samples has other tensors than their inputs and targets");
@@ -315,9 +320,15 @@ TEST(MessagesTest, slots_that_are_not_an_aligned_block_are_refused) {
     EXPECT_EQ(refusal_of(Contribution{.block = block, .tensors = {}}), "accepted")
         << block.first_slot << " + " << block.slot_count;
   }
-  const std::vector<SlotBlock> unaligned = {{0, 0}, {0, 3}, {3, 3}, {1, 2}, {4, 8}, {0, UINT32_MAX},
+  const std::vector<SlotBlock> unaligned = {{0, 0},
+                                            {0, 3},
+                                            {3, 3},
+                                            {1, 2},
+                                            {4, 8},
+                                            {0, UINT32_MAX},
                                             // One past the last would be 2^32, which is no number of a slot.
-                                            {UINT32_MAX, 1}, {1u << 31, 1u << 31}};
+                                            {UINT32_MAX, 1},
+                                            {1u << 31, 1u << 31}};
   for (const SlotBlock& block : unaligned) {
     const std::string refusal =
         fmt::format("corrupt: slots {} + {} are not an aligned block", block.first_slot, block.slot_count);
