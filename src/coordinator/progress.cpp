@@ -1,4 +1,5 @@
-// How a run goes on: contributions become versions, versions are evaluated and saved, and at some point it is over.
+// How a run goes on: contributions become versions, versions are evaluated and saved, and at some point it is
+// over.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,9 +34,10 @@ void Coordinator::commit_step() {
   const bool applied = learner_->apply(*sum, sums.samples, 1);
   learner_->give_back(std::move(sum));
   if (!applied) {
-    return fail(invalid(fmt::format("training diverged at step {}: the gradient's norm is not finite. Lower "
-                                    "--learning-rate or set --clip-norm, and go on from the last checkpoint",
-                                    round_->front_step())));
+    return fail(
+        invalid(fmt::format("training diverged at step {}: the gradient's norm is not finite. Lower "
+                            "--learning-rate or set --clip-norm, and go on from the last checkpoint",
+                            round_->front_step())));
   }
   round_->commit(loop_.now());
   reduction_.emplace(round_->slots_of(round_->front_step()), learner_->floats());
@@ -56,7 +58,8 @@ void Coordinator::commit_async() {
     const double weight = staleness <= max ? 1 : static_cast<double>(max) / static_cast<double>(staleness);
     const bool applied = learner_->apply(*next.values, contribution.samples, weight);
     learner_->give_back(std::move(next.values));
-    if (!applied) return fail(invalid("training diverged: the gradient's norm is not finite. Lower --learning-rate"));
+    if (!applied)
+      return fail(invalid("training diverged: the gradient's norm is not finite. Lower --learning-rate"));
     committed(contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
               contribution.block.slot_count);
   }
@@ -105,7 +108,8 @@ void Coordinator::record_step() {
 void Coordinator::begin_evaluation() {
   evaluating_ = true;
   evaluations_.clear();
-  round_->begin_evaluation(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()), loop_.now());
+  round_->begin_evaluation(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()),
+                           loop_.now());
 }
 
 void Coordinator::end_evaluation() {
@@ -174,9 +178,10 @@ void Coordinator::write_checkpoint() {
   auto blocks = learner_->blocks();
   // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
   if (!std::ranges::all_of(blocks, all_finite, &CheckpointBlock::values)) {
-    return fail(invalid(fmt::format("training diverged by step {}: parameters are not finite. Lower --learning-rate or "
-                                    "set --clip-norm, and go on from the last checkpoint",
-                                    steps_done())));
+    return fail(invalid(
+        fmt::format("training diverged by step {}: parameters are not finite. Lower --learning-rate or "
+                    "set --clip-norm, and go on from the last checkpoint",
+                    steps_done())));
   }
   writing_ = true;
   const std::uint64_t version = learner_->version();
@@ -187,7 +192,8 @@ void Coordinator::write_checkpoint() {
     checkpoint_due_ = loop_.now() + duration_of(options_.config.checkpoint_seconds);
     checkpointed_version_ = version;
     if (!written.status.ok()) {
-      return fail(Error(written.status.error()).within("writing a checkpoint; free some space and start the run again"));
+      constexpr auto kAdvice = "writing a checkpoint; free some space and start the run again";
+      return fail(Error(written.status.error()).within(kAdvice));
     }
     event(fmt::format("checkpoint of step {}", written.step));
     if (phase_ != Phase::training) return;
@@ -220,9 +226,9 @@ void Coordinator::end(Status status) {
   if (on_finishing) on_finishing();
   recorder_.flush();
   phase_ = Phase::ended;
-  const std::string farewell = !status.ok()   ? "the run failed: " + status.error().message
-                               : stopping_ ? "the coordinator was stopped; the run can be resumed"
-                                           : "the run is finished";
+  const std::string farewell = !status.ok() ? "the run failed: " + status.error().message
+                               : stopping_  ? "the coordinator was stopped; the run can be resumed"
+                                            : "the run is finished";
   for (auto& [id, session] : sessions_) session->close(disconnected(farewell));
   listener_.reset();
   outcome_ = std::move(status);

@@ -39,7 +39,7 @@ class Round {
     std::uint32_t slots = 8;        // a step has
     std::uint64_t slots_total = 0;  // the run has, counted from its first step; 0: no end. The last step may
                                     // be shorter
-    std::uint64_t first_step = 0;  // resume here
+    std::uint64_t first_step = 0;   // resume here
   };
 
   explicit Round(const Options& options);

@@ -132,10 +132,8 @@ Status Node::received_offer(Bytes head) {
   sender_.emplace(SectionCodec{.lossless = codec}, nullptr);
   if (offer_.model_hash.empty()) return make_ready({});
   const auto file = options_.model_cache / (offer_.model_hash + ".pt");
-  if (const auto mapped = MappedFile::open(file);
-      mapped.ok() && hash128_hex(mapped->bytes()) == offer_.model_hash) {
-    return make_ready(file);
-  }
+  const auto cached = MappedFile::open(file);
+  if (cached.ok() && hash128_hex(cached->bytes()) == offer_.model_hash) return make_ready(file);
   if (offer_.model_bytes == 0 || offer_.model_bytes > kModelFileBytesMax) {
     return overloaded(
         fmt::format("the run's model has {} bytes; at most {}", offer_.model_bytes, kModelFileBytesMax));
