@@ -82,6 +82,24 @@ void copy_in(const float* from, const at::Tensor& to) {
   }
 }
 
+// Stores `values` with what the addends have in their place, from float `offset` on. Tile by tile, so that
+// every block is read and written once.
+void store_sum(const float* values, std::uint64_t count, std::uint64_t offset, Engine::Addends addends,
+               std::span<float> out) {
+  constexpr std::uint64_t kTile = 4096;
+  alignas(64) std::array<float, kTile> tile;
+  for (std::uint64_t first = 0; first < count; first += kTile) {
+    const std::uint64_t size = std::min(kTile, count - first);
+    const float* sum = values + first;
+    for (const float* addend : addends) {
+      const float* other = addend + offset + first;
+      for (std::uint64_t k = 0; k < size; ++k) tile[k] = other[k] + sum[k];
+      sum = tile.data();
+    }
+    std::memcpy(out.data() + offset + first, sum, size * sizeof(float));
+  }
+}
+
 // Zeroes what lies between the tensors of a block.
 void clear_padding(const BlockLayout& layout, std::span<float> block) {
   const auto entries = layout.entries();
@@ -100,7 +118,7 @@ class TorchEngine : public Engine {
   const ModelDescription& description() const override { return description_; }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
   Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                       std::span<float> contribution) override;
+                       Addends addends, std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
 
  private:
@@ -119,8 +137,8 @@ class TorchEngine : public Engine {
   Result<at::Tensor> loss_of(at::Tensor& outputs);
   double loss_scale() const;
   void backward(const at::Tensor& loss, double scale);
-  void take_gradients(std::span<float> contribution);
-  Status take_buffer_changes(std::span<const float> state, std::span<float> contribution);
+  void take_gradients(Addends addends, std::span<float> contribution);
+  Status take_buffer_changes(std::span<const float> state, Addends addends, std::span<float> contribution);
   void drop_gradients();
 
   ModelOptions options_;
@@ -346,35 +364,40 @@ void TorchEngine::backward(const at::Tensor& loss, double scale) {
                                                         /*create_graph=*/false, /*accumulate_grad=*/true);
 }
 
-void TorchEngine::take_gradients(std::span<float> contribution) {
+void TorchEngine::take_gradients(Addends addends, std::span<float> contribution) {
   const auto entries = description_.parameters->entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     // Autograd hands over the tensor that backward made, so this is the only copy. Views of `contribution` as
     // gradients would be added to instead: an operation for each, and twice the memory traffic.
     at::Tensor gradient = model_->parameters()[i].tensor.grad();
-    float* to = contribution.data() + entries[i].offset;
     if (!gradient.defined()) {
-      std::fill_n(to, entries[i].shape.elements(), 0.0F);
-    } else {
-      copy_out(gradient.is_sparse() ? gradient.to_dense() : gradient, to);
+      gradient = at::zeros(model_->parameters()[i].tensor.sizes());
+    } else if (gradient.is_sparse()) {
+      gradient = gradient.to_dense();
     }
+    gradient = gradient.to(at::kCPU, at::kFloat).contiguous();
+    store_sum(gradient.data_ptr<float>(), entries[i].shape.elements(), entries[i].offset, addends,
+              contribution);
   }
 }
 
-Status TorchEngine::take_buffer_changes(std::span<const float> state, std::span<float> contribution) {
+Status TorchEngine::take_buffer_changes(std::span<const float> state, Addends addends,
+                                        std::span<float> contribution) {
   const std::uint64_t first = description_.parameters->floats();
   const auto entries = description_.buffers->entries();
   const auto samples = static_cast<float>(samples_.count());
+  std::vector<float> change;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const at::Tensor after = model_->buffer_now(i);
     if (static_cast<std::uint64_t>(after.numel()) != entries[i].shape.elements()) {
       return invalid(
           fmt::format("buffer '{}' changed its shape to {}", entries[i].name, c10::str(after.sizes())));
     }
-    const float* before = state.data() + first + entries[i].offset;
-    float* to = contribution.data() + first + entries[i].offset;
-    copy_out(after.detach(), to);
-    for (std::uint64_t k = 0; k < entries[i].shape.elements(); ++k) to[k] = samples * (to[k] - before[k]);
+    const std::uint64_t offset = first + entries[i].offset;
+    change.resize(entries[i].shape.elements());
+    copy_out(after.detach(), change.data());
+    for (std::size_t k = 0; k < change.size(); ++k) change[k] = samples * (change[k] - state[offset + k]);
+    store_sum(change.data(), change.size(), offset, addends, contribution);
   }
   return {};
 }
@@ -384,14 +407,15 @@ void TorchEngine::drop_gradients() {
 }
 
 Result<Sums> TorchEngine::compute(std::span<const float> state, const SlotSamples& samples,
-                                  std::uint64_t seed, std::span<float> contribution) {
+                                  std::uint64_t seed, Addends addends, std::span<float> contribution) {
   auto computed = without_exceptions("computing a slot", [&]() -> Result<Sums> {
     start();
     W5XDE_CHECK(check_floats(state.size()));
     W5XDE_CHECK(check_floats(contribution.size()));
     W5XDE_CHECK(samples_.load(samples));
     if (samples_.count() == 0) {
-      std::ranges::fill(contribution, 0.0F);
+      const std::vector<float> nothing(contribution.size());
+      store_sum(nothing.data(), nothing.size(), 0, addends, contribution);
       return Sums{};
     }
     bind(state);
@@ -403,9 +427,9 @@ Result<Sums> TorchEngine::compute(std::span<const float> state, const SlotSample
     if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
     const double scale = loss_scale();
     backward(loss, scale);
-    take_gradients(contribution);
+    take_gradients(addends, contribution);
     clear_padding(*description_.parameters, contribution);
-    W5XDE_CHECK(take_buffer_changes(state, contribution));
+    W5XDE_CHECK(take_buffer_changes(state, addends, contribution));
     clear_padding(*description_.buffers, contribution.subspan(description_.parameters->floats()));
     return Sums{.loss = loss.item<double>() * scale, .samples = static_cast<std::uint64_t>(samples_.count())};
   });

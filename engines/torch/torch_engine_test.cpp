@@ -104,6 +104,23 @@ const Case kCases[] = {
     {"convolution.pt", Shape{8, 8}, false},
 };
 
+TEST(TorchEngine, a_contribution_is_added_to_the_sums_of_others_bit_for_bit) {
+  for (const Case& test : kCases) {
+    SCOPED_TRACE(test.model);
+    EngineOnTest on_test(test.model, test.shape, 5);
+    const Samples first(4, test.shape, 5, 1), second(4, test.shape, 5, 2), third(4, test.shape, 5, 3);
+    Block near = on_test.contribution(first.slot(), 1), far = on_test.contribution(second.slot(), 2);
+    Block expected = on_test.contribution(third.slot(), 3);
+    for (std::size_t i = 0; i < expected.values().size(); ++i) {
+      expected.values()[i] = far.values()[i] + (near.values()[i] + expected.values()[i]);
+    }
+    // Into one of the addends, as nodes do.
+    const float* addends[] = {near.values().data(), far.values().data()};
+    ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), third.slot(), 3, addends, far.values()).ok());
+    EXPECT_EQ(far, expected);
+  }
+}
+
 TEST(TorchEngine, a_contribution_is_a_pure_function) {
   for (const Case& test : kCases) {
     SCOPED_TRACE(test.model);

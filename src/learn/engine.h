@@ -67,10 +67,21 @@ class Engine {
   // The state that a run with this seed begins with.
   virtual Status initialise(std::uint64_t seed, std::span<float> state) = 0;
 
-  // A slot's contribution, written over `contribution`. A pure function of its arguments: every random draw
-  // comes from `seed`. Neither span may move or change during the call; between calls they may.
+  // Sums of earlier slots, each of as many floats as a contribution.
+  using Addends = std::span<const float* const>;
+
+  // A slot's contribution with the addends: `contribution` = addends[n - 1] + (… + (addends[0] + the
+  // slot's)), each float rounded in that order. Adding where the gradient is taken anyway saves a pass over
+  // memory a slot. `contribution` may be one of the addends. The returned sums are the slot's alone. A pure
+  // function of its arguments: every random draw comes from `seed`. No memory may change during the call;
+  // between calls it may.
   virtual Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                               std::span<float> contribution) = 0;
+                               Addends addends, std::span<float> contribution) = 0;
+  // The slot alone.
+  Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
+                       std::span<float> contribution) {
+    return compute(state, samples, seed, {}, contribution);
+  }
 
   // With dropout off and buffers as they are.
   virtual Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) = 0;
@@ -94,7 +105,7 @@ class EngineLibrary {
 };
 
 // What a plug-in exports. The number stands for everything above; a plug-in of another number is refused.
-inline constexpr std::uint32_t kEngineInterface = 1;
+inline constexpr std::uint32_t kEngineInterface = 2;
 inline constexpr const char* kEngineInterfaceSymbol = "w5xde_engine_interface";  // std::uint32_t, a variable
 inline constexpr const char* kEngineMakeSymbol = "w5xde_engine_make";            // an EngineLibrary::Make
 

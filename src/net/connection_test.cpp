@@ -296,6 +296,18 @@ TEST_F(ConnectionTest, a_goodbye_is_heard_although_a_write_failed_before_it_was_
   EXPECT_EQ(owner_.closings, 1);
 }
 
+TEST_F(ConnectionTest, after_bad_bytes_from_a_peer_that_is_gone_nothing_more_is_read) {
+  start();
+  auto bytes = bytes_of_frame({.type = FrameType::value, .head = bytes_of("hello")});
+  bytes[bytes.size() - 1] ^= std::byte{1};
+  const iovec part{bytes.data(), bytes.size()};
+  ASSERT_TRUE(raw_->write({&part, 1}).ok());
+  raw_->close();  // the goodbye cannot be written
+  loop_.run_ready();
+  EXPECT_TRUE(reason().starts_with("corrupt: ")) << reason();
+  EXPECT_EQ(owner_.closings, 1);
+}
+
 TEST_F(ConnectionTest, closing_towards_a_peer_that_reads_nothing_ends_all_the_same) {
   start();
   const std::vector<std::byte> payload(1'000'000);

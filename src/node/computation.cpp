@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "learn/seeds.h"
 
@@ -44,18 +45,36 @@ Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<c
   return computed;
 }
 
+// Sums wait on a stack, as the digits of a binary counter do: each is of half as many slots as the one below.
+// A slot that completes a block takes the sums of the block's other parts with it, in one pass over memory.
 Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots,
                           std::span<const float> state, Computed& computed) {
-  Reduction reduction(lease.block.slot_count, floats_);
+  struct Waiting {
+    Reduction::Buffer values;
+    Sums sums;
+  };
+  std::vector<Waiting> waiting;
+  std::vector<const float*> addends;
   for (std::uint32_t i = 0; i < lease.block.slot_count; ++i) {
-    Reduction::Buffer values = take_buffer();
-    const std::uint64_t seed = slot_seed(lease.seed, lease.block.first_slot + i);
-    const std::span<float> floats(reinterpret_cast<float*>(values->data()), floats_);
-    W5XDE_TRY(const Sums sums, engine_.compute(state, slots[i], seed, floats));
     // The block's own slots from 0 on have the same tree below them: the block is aligned.
-    W5XDE_CHECK(reduction.add({i, 1}, std::move(values), sums, nullptr, spare_));
+    const auto completed = static_cast<std::size_t>(std::countr_one(i));
+    addends.clear();
+    for (std::size_t k = 1; k <= completed; ++k) {
+      addends.push_back(reinterpret_cast<const float*>(waiting[waiting.size() - k].values->data()));
+    }
+    Waiting next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
+    const std::uint64_t seed = slot_seed(lease.seed, lease.block.first_slot + i);
+    const std::span<float> floats(reinterpret_cast<float*>(next.values->data()), floats_);
+    W5XDE_TRY(next.sums, engine_.compute(state, slots[i], seed, addends, floats));
+    for (std::size_t k = 0; k < completed; ++k) {
+      next.sums = add(waiting.back().sums, next.sums);
+      if (waiting.back().values) spare_.push_back(std::move(waiting.back().values));
+      waiting.pop_back();
+    }
+    waiting.push_back(std::move(next));
   }
-  computed.values = reduction.take(computed.sums);
+  computed.values = std::move(waiting.front().values);
+  computed.sums = waiting.front().sums;
   return {};
 }
 

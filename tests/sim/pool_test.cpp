@@ -13,6 +13,27 @@ void expect_balanced(const Summary& summary) {
   EXPECT_GT(summary.audit.samples_committed, 0u);
 }
 
+// Kills a node whenever the run has got some batches further, some turns of the loop after that.
+class Murderer {
+ public:
+  Murderer(SimPool& pool, std::uint64_t seed) : random_(seed) {
+    pool.on_turn = [this, &pool] {
+      if (pool.coordinator().status().batches < due_batches_ || ++turns_ < due_turns_) return;
+      if (!pool.kill_node(random_.below(pool.nodes()))) return;
+      ++killed_;
+      due_batches_ += 12 + random_.below(12);
+      due_turns_ = 1 + random_.below(12);
+      turns_ = 0;
+    };
+  }
+  unsigned killed() const { return killed_; }
+
+ private:
+  Random random_;
+  unsigned killed_ = 0;
+  std::uint64_t due_batches_ = 6, due_turns_ = 1, turns_ = 0;
+};
+
 // 180 slots: four epochs of 41 full ones and one of 16, then 12 full ones.
 constexpr std::uint64_t kSamples = 4 * 1000 + 12 * 24;
 
@@ -52,22 +73,13 @@ TEST(PoolTest, nodes_that_vanish_at_any_moment_change_no_bit) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimPool pool(sim_config());
     pool.add_nodes(3);
-    Random random(seed);
-    unsigned killed = 0;
-    std::uint64_t next = 50;
-    std::uint64_t turn = 0;
-    pool.on_turn = [&] {
-      if (++turn < next || killed == 12) return;
-      next = turn + 1 + random.below(60);
-      pool.kill_node(random.below(pool.nodes()));
-      ++killed;
-    };
+    Murderer murderer(pool, seed);
     ASSERT_EQ(pool.run(), "ok");
     const Summary summary = pool.coordinator().summary();
     EXPECT_EQ(summary.parameters_hash, expected);
     expect_balanced(summary);
     EXPECT_EQ(summary.nodes, 3u) << "one that comes back is the same node";
-    EXPECT_EQ(killed, 12u) << "the run was over before it was disturbed enough";
+    EXPECT_GE(murderer.killed(), 4u) << "the run was over before it was disturbed enough";
     EXPECT_GT(pool.stays(), 3u);
   }
 }
@@ -142,17 +154,13 @@ TEST(PoolTest, an_async_run_commits_every_sample_once_whoever_comes_and_goes) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimPool pool(config);
     pool.add_nodes(3);
-    Random random(seed);
-    std::uint64_t turn = 0;
-    pool.on_turn = [&] {
-      if (++turn % 97 == 0 && turn < 1500) pool.kill_node(random.below(pool.nodes()));
-    };
+    Murderer murderer(pool, seed);
     ASSERT_EQ(pool.run(), "ok");
     const Summary summary = pool.coordinator().summary();
     expect_balanced(summary);
     EXPECT_EQ(summary.samples, kSamples);
     EXPECT_EQ(summary.batches, 180u);
-    EXPECT_GT(pool.stays(), 3u);
+    EXPECT_GE(murderer.killed(), 4u) << "the run was over before it was disturbed enough";
   }
 }
 

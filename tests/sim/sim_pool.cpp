@@ -137,8 +137,8 @@ void SimPool::restart_coordinator() {
   start_coordinator(1);
 }
 
-void SimPool::kill_node(std::size_t number) {
-  members_[number]->node.reset();
+bool SimPool::kill_node(std::size_t number) {
+  return std::exchange(members_[number]->node, nullptr) != nullptr;
 }
 
 void SimPool::connect(Member& member) {

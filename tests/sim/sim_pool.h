@@ -39,8 +39,8 @@ class SimPool {
   void add_node(NodeShape shape);
   void add_nodes(unsigned count);
   std::size_t nodes() const { return members_.size(); }
-  // Gone without a word, as by kill -9, and back at once.
-  void kill_node(std::size_t number);
+  // Gone without a word, as by kill -9, and back at once. False: it is not there just now.
+  bool kill_node(std::size_t number);
   // Gone without a word; started again from its newest checkpoint.
   void restart_coordinator();
 

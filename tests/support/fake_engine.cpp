@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "base/random.h"
 
@@ -33,11 +34,11 @@ Status FakeEngine::initialise(std::uint64_t seed, std::span<float> state) {
 }
 
 Result<Sums> FakeEngine::compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                                 std::span<float> contribution) {
+                                 Addends addends, std::span<float> sum) {
+  std::vector<float> contribution(sum.size());
   const auto inputs = floats_of(samples.inputs);
   const auto count = static_cast<std::size_t>(samples.inputs.shape()[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
-  std::ranges::fill(contribution, 0.0f);
   Sums sums{.samples = count};
   for (const auto& entry : description_.parameters->entries()) {
     for (std::size_t i = 0; i < entry.shape.elements(); ++i) {
@@ -58,6 +59,10 @@ Result<Sums> FakeEngine::compute(std::span<const float> state, const SlotSamples
     }
   }
   if (touch_) W5XDE_CHECK(touch_(seed, contribution));
+  for (const float* addend : addends) {
+    for (std::size_t i = 0; i < contribution.size(); ++i) contribution[i] = addend[i] + contribution[i];
+  }
+  std::ranges::copy(contribution, sum.begin());
   return sums;
 }
 

@@ -24,8 +24,9 @@ class FakeEngine final : public Engine {
   std::string name() const override { return "fake 1"; }
   const ModelDescription& description() const override { return description_; }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
+  using Engine::compute;
   Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                       std::span<float> contribution) override;
+                       Addends addends, std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
 
  private:
