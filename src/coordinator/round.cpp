@@ -40,6 +40,14 @@ std::uint32_t Round::Node::held_slots() const {
   return slots;
 }
 
+std::uint32_t Round::Node::held_slots(const Step& step) const {
+  std::uint32_t slots = 0;
+  for (const Held& lease : held) {
+    if (lease.work == step.work && lease.step == step.number) slots += lease.block.slot_count;
+  }
+  return slots;
+}
+
 std::uint32_t Round::slots_of(std::uint64_t step) const {
   if (options_.slots_total == 0) return options_.slots;
   const std::uint64_t before = step * options_.slots;
@@ -229,17 +237,21 @@ std::vector<std::pair<NodeId, double>> Round::weights() const {
   return weights;
 }
 
-// Cuts what is open of a step into one share a node, each of few, large blocks.
+// Cuts a step into one share a node, each of few, large blocks. What a node holds of the step is part of its
+// share; the share of one that cannot take it yet stays open for it.
 void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
   if (step.ledger.open_slots() == 0) return;
   auto shares = weights();
-  double total = 0;
-  for (const auto& [id, weight] : shares) total += weight;
-  for (auto& [id, weight] : shares) weight = step.ledger.open_slots() * weight / total;
+  double total = 0, outstanding = step.ledger.open_slots();
+  for (const auto& [id, weight] : shares) {
+    total += weight;
+    outstanding += nodes_.at(id).held_slots(step);
+  }
+  for (auto& [id, weight] : shares) weight = outstanding * weight / total - nodes_.at(id).held_slots(step);
   while (step.ledger.open_slots() > 0 && !shares.empty()) {
     const auto most = std::ranges::max_element(shares, {}, &std::pair<NodeId, double>::second);
     const std::uint32_t capacity = capacity_of(nodes_.at(most->first));
-    if (capacity == 0) {
+    if (capacity == 0 || most->second < 1e-6) {
       shares.erase(most);
       continue;
     }

@@ -99,6 +99,12 @@ class Round {
     SlotBlock block;
     Instant since;
   };
+  struct Step {
+    Work work = Work::train;
+    std::uint64_t number = 0;
+    Instant begun;
+    Ledger ledger;
+  };
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
     std::uint64_t answers = 0;
@@ -107,12 +113,7 @@ class Round {
     std::vector<Held> held;
 
     std::uint32_t held_slots() const;
-  };
-  struct Step {
-    Work work = Work::train;
-    std::uint64_t number = 0;
-    Instant begun;
-    Ledger ledger;
+    std::uint32_t held_slots(const Step& step) const;
   };
 
   bool next_step_past_end() const;

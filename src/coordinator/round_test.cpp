@@ -119,6 +119,18 @@ TEST(Round, gives_a_faster_node_more) {
   EXPECT_NEAR(pool.slots_of(2, step), 8, 1);
 }
 
+TEST(Round, keeps_the_share_of_a_node_that_is_not_measured_yet_for_it) {
+  Pool pool({.slots = 32});
+  pool.join(1);
+  pool.join(2);
+  pool.answer(1);  // the first to be measured
+  for (int i = 0; i < 10; ++i) pool.lease();
+  EXPECT_LE(pool.slots_of(1, 0), 18u);
+  pool.answer(2);
+  EXPECT_EQ(pool.slots_of(1, 0) + pool.slots_of(2, 0), 32u);
+  EXPECT_NEAR(pool.slots_of(2, 0), 16, 2);
+}
+
 TEST(Round, forgets_a_cold_start) {
   Pool pool({.slots = 40});
   const std::vector<NodeId> nodes = {1, 2};

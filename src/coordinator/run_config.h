@@ -20,7 +20,7 @@ struct RunConfig {
 
   Mode mode = Mode::sync;
   std::uint32_t batch = 32;
-  std::uint32_t slots = 8;
+  std::uint32_t slots = 32;          // enough for a pool of some size, and few exchanges a slot
   std::uint32_t accumulate = 1;      // a step has this many times `slots`
   std::uint64_t max_staleness = 64;  // async: older contributions count less, much older ones are refused
 

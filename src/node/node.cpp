@@ -187,10 +187,32 @@ Status Node::make_ready(const std::filesystem::path& model_file) {
         "the model '{}' has fingerprint {:016x} in the run and {:016x} here; update the older w5xde",
         offer_.model, offer_.model_fingerprint, fingerprint));
   }
+  warm_up();
   Head ready;
   encode(Ready{fingerprint, engine_->name(), processor_name()}, ready);
   waiting_since_ = loop_.now();
   return send_cold(FrameType::ready, ready);
+}
+
+// A library's first computation costs many times its second. It must not be a lease: a whole step would wait
+// for it. What targets look like that are no classes is not known yet; those models start cold.
+void Node::warm_up() {
+  if (offer_.classes == 0) return;
+  constexpr std::uint32_t kSamples = 2;  // BatchNorm wants more than one
+  std::vector<std::int64_t> dims = offer_.sample_shape;
+  dims.insert(dims.begin(), kSamples);
+  const auto shape = Shape::make(dims);
+  if (!shape.ok()) return;
+  Lease lease{.slot_samples = {kSamples}};
+  lease.tensors = {{.dtype = DType::f32, .shape = *shape}, {.dtype = DType::u8, .shape = Shape{kSamples}}};
+  const std::vector<std::byte> zeros(payload_bytes_of(lease.tensors));
+  const std::uint64_t floats = engine_->description().floats();
+  states_.push_back(std::make_shared<AlignedBuffer>(floats * sizeof(float)));
+  std::fill_n(reinterpret_cast<float*>(states_.back()->data()), floats, 0.0F);
+  const std::span<const float> state(reinterpret_cast<const float*>(states_.back()->data()), floats);
+  // If it fails, a lease will too, and say why.
+  auto computed = computation_->run(lease, zeros, state);
+  if (computed.ok()) computation_->give_back(std::move(computed->values));
 }
 
 Result<MutableBytes> Node::place_parameters(const FrameHeader& header, Bytes head) {

@@ -69,6 +69,7 @@ class Node final : private Connection::Owner {
   Status received_model();
   Status received_parameters(const FrameHeader& header, Bytes payload);
   Status make_ready(const std::filesystem::path& model_file);
+  void warm_up();
   Status send_cold(FrameType type, const Head& head);
 
   bool computable(const Lease& lease) const;
