@@ -39,7 +39,7 @@ Result<CheckpointFile> checkpoint_of(const EvalOptions& options, const RunFolder
 }
 
 Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
-                        std::shared_ptr<const Dataset> data) {
+                        const std::shared_ptr<const Dataset>& data) {
   const ModelDescription& model = engine.description();
   AlignedBuffer memory(model.floats() * sizeof(float));
   const std::span<float> state(reinterpret_cast<float*>(memory.data()), model.floats());

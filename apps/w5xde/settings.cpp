@@ -13,7 +13,7 @@ namespace w5xde {
 namespace {
 
 template <class T>
-Setting number(std::string name, std::string help, bool fixed, T& value) {
+Setting number(const std::string& name, std::string help, bool fixed, T& value) {
   return {name,
           std::move(help),
           fixed,
@@ -31,7 +31,7 @@ Setting number(std::string name, std::string help, bool fixed, T& value) {
           false};
 }
 
-Setting flag(std::string name, std::string help, bool fixed, bool& value) {
+Setting flag(const std::string& name, std::string help, bool fixed, bool& value) {
   return {name,
           std::move(help),
           fixed,

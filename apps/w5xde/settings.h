@@ -21,8 +21,8 @@ struct Setting {
   bool text;  // written to run.toml in quotes
 };
 
-// Every setting, bound to `config`.
-std::vector<Setting> settings_of(RunConfig& config);
+// Every setting, bound to `c`.
+std::vector<Setting> settings_of(RunConfig& c);
 
 // What the command line gave, by name.
 using Given = std::map<std::string, std::string>;

@@ -29,7 +29,7 @@ std::string new_run_folder() {
   char text[32];
   std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
   for (int i = 0;; ++i) {
-    const std::string folder = fmt::format("runs/{}{}", text, i == 0 ? "" : fmt::format("-{}", i));
+    std::string folder = fmt::format("runs/{}{}", text, i == 0 ? "" : fmt::format("-{}", i));
     if (!std::filesystem::exists(folder)) return folder;
   }
 }

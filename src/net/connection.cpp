@@ -194,8 +194,8 @@ void Connection::flush() {
     if (turn >= kBytesWrittenPerTurn) return schedule_flush();
     auto count = stream_->write(pieces);
     if (!count) {
-      // The peer is gone; what it said before may be why. Unless this side is leaving: then it has a reason, perhaps
-      // that nothing more can be read.
+      // The peer is gone; what it said before may be why. Unless this side is leaving: then it has a reason,
+      // perhaps that nothing more can be read.
       if (state_ == State::open) (void)read_frames();
       return fail(std::move(count).error());
     }
