@@ -21,7 +21,8 @@ struct SlotBlock {
   }
 
   // By place, then by size.
-  constexpr auto operator<=>(const SlotBlock&) const = default;
+  constexpr auto operator<=>(const SlotBlock&) const =
+      default;  // NOLINT: clang-tidy 14 sees a null pointer in it
 };
 
 }  // namespace w5xde

@@ -54,12 +54,12 @@ class Round {
     unknown,    // never leased to this node: its sender is broken
   };
   // A node answered a lease, `compute_seconds` of which it was computing.
-  Verdict answer(NodeId node, LeaseId lease, SlotBlock block, double compute_seconds, Instant now);
+  Verdict answer(NodeId id, LeaseId lease, SlotBlock block, double compute_seconds, Instant now);
   // A node found its lease void before it began with it: it lives, and has nothing to show.
-  void answered_nothing(NodeId node);
+  void answered_nothing(NodeId id);
   // What a lease brought is of no use (not finite, too stale): its slots are leased again. False: no such
   // lease.
-  bool reject(NodeId node, LeaseId lease, SlotBlock block);
+  bool reject(NodeId id, LeaseId lease, SlotBlock block);
 
   // sync: every slot of the front step is in.
   bool front_complete() const;
@@ -127,7 +127,7 @@ class Round {
   std::uint32_t capacity_of(const Node& node) const;
   std::vector<std::pair<NodeId, double>> weights() const;
   bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
-  Grant grant(NodeId node, const Step& step, SlotBlock block, LeaseId lease, Instant now);
+  Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
 
   Options options_;
   std::map<NodeId, Node> nodes_;
