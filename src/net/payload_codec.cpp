@@ -51,7 +51,7 @@ Status PayloadReceiver::finish(const FrameHeader& header, Bytes payload, Mutable
   stats_.wire_bytes += payload.size();
   if (header.codec == 0) return {};
   const Instant begun = now();
-  const Status status =
+  Status status =
       decoder_.decode(payload, static_cast<LosslessKind>(header.codec), header.shuffle_width, raw, pool_);
   stats_.busy += now() - begun;
   return status;
