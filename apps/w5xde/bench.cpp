@@ -164,9 +164,7 @@ double spread_of(const Summary& summary) {
 
 Status write_json(const std::string& path, const nlohmann::json& figures) {
   if (path.empty()) return {};
-  const std::string text = figures.dump(2) + "\n";
-  const Bytes bytes = bytes_of(text);
-  return write_file_atomically(path, {&bytes, 1});
+  return write_text(path, figures.dump(2) + "\n");
 }
 
 Status run_compute(const BenchOptions& options) {

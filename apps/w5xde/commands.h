@@ -19,6 +19,9 @@ enum ExitCode : int {
   kDiverged = 6,      // training came to numbers that are none; the last good checkpoint is kept
 };
 
+// Writes a file of text, whole or not at all.
+Status write_text(const std::filesystem::path& path, const std::string& text);
+
 // Prints the error, and says which code it is.
 ExitCode report(const Error& error);
 

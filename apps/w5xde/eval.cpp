@@ -103,8 +103,7 @@ ExitCode eval(const EvalOptions& options) {
   if (options.json.empty()) return kSuccess;
   const std::string json = fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n",
                                        scores->step, scores->samples, scores->loss, accuracy);
-  const Bytes bytes = bytes_of(json);
-  const Status written = write_file_atomically(options.json, {&bytes, 1});
+  const Status written = write_text(options.json, json);
   return written.ok() ? kSuccess : report(written.error());
 }
 

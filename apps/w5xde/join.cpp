@@ -19,11 +19,6 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "node";
 }
 
-std::string model_cache() {
-  const char* home = std::getenv("HOME");
-  return (home == nullptr ? "/tmp" : std::string(home) + "/.cache") + "/w5xde/models";
-}
-
 // Ctrl-C and its like, as something to wait for. Made once the nursery runs, which must not inherit it.
 class Interrupt {
  public:
@@ -64,7 +59,7 @@ Result<ExitCode> run(const JoinCommand& options) {
        .address = address,
        .name = options.name.empty() ? fmt::format("{}-{}", host_name(), getpid()) : options.name,
        .device = options.device,
-       .model_cache = model_cache(),
+       .model_cache = default_model_cache(),
        .attempts_max = options.attempts}));
   W5XDE_CHECK(nursery.wait(interrupt.descriptor()));
   // The nursery's end, here, is what nodes are told to leave by: they finish what they compute, and say

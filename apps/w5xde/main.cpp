@@ -3,10 +3,16 @@
 #include <cstdio>
 #include <string>
 
+#include "base/file.h"
 #include "commands.h"
 #include "w5xde/version.h"
 
 namespace w5xde {
+
+Status write_text(const std::filesystem::path& path, const std::string& text) {
+  const Bytes bytes = bytes_of(text);
+  return write_file_atomically(path, {&bytes, 1});
+}
 
 ExitCode report(const Error& error) {
   std::fprintf(stderr, "w5xde: %s\n", error.message.c_str());

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -325,6 +326,11 @@ Status Nursery::wait(int interrupt) {
   if (events[1].revents != 0) return {};
   W5XDE_TRY(const std::string ignored, hear());
   return {};
+}
+
+std::filesystem::path default_model_cache() {
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home == nullptr ? "/tmp" : std::string(home) + "/.cache") / "w5xde/models";
 }
 
 Result<std::filesystem::path> find_engine(const std::string& asked_for) {

@@ -61,6 +61,9 @@ class Nursery {
   int socket_ = -1;
 };
 
+// Where this user's nodes keep models that are files.
+std::filesystem::path default_model_cache();
+
 // Where the engine lies: beside this program as it was built, or as it is installed.
 Result<std::filesystem::path> find_engine(const std::string& asked_for);
 

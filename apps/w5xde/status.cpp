@@ -120,8 +120,7 @@ ExitCode status(const std::string& target, const std::string& json) {
   print(*report_of);
   if (json.empty()) return kSuccess;
   const std::string text = to_json(*report_of);
-  const Bytes bytes = bytes_of(text);
-  const Status written = write_file_atomically(json, {&bytes, 1});
+  const Status written = write_text(json, text);
   return written.ok() ? kSuccess : report(written.error());
 }
 

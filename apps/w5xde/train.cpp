@@ -154,16 +154,6 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
   return CheckpointFile::open(folder.checkpoint_path(0));
 }
 
-Status write_text(const std::filesystem::path& path, const std::string& text) {
-  const Bytes bytes = bytes_of(text);
-  return write_file_atomically(path, {&bytes, 1});
-}
-
-std::string model_cache() {
-  const char* home = std::getenv("HOME");
-  return (home == nullptr ? "/tmp" : std::string(home) + "/.cache") + "/w5xde/models";
-}
-
 Result<Address> listen_address(const TrainOptions& options) {
   W5XDE_TRY(const Address address, parse_address(options.listen));
   const bool loopback =
@@ -203,7 +193,7 @@ class Training {
                                          .address = {"127.0.0.1", coordinator->address().port},
                                          .name = "node",
                                          .device = options_.device,
-                                         .model_cache = model_cache()}));
+                                         .model_cache = default_model_cache()}));
     }
     W5XDE_TRY(const Data data, open_data(asked_.config));
     W5XDE_TRY(CheckpointFile checkpoint,
