@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "node/join.h"
-#include "node/processor.h"
+#include "node/machine.h"
 #include "record/checkpoint.h"
 
 namespace w5xde {
@@ -179,6 +179,7 @@ class Keeper {
                              .node = {.name = fmt::format("{}-{}", base, number),
                                       .threads = options_.threads,
                                       .device = nodes_.at("device"),
+                                      .machine = Machine::here(),
                                       .model_cache = nodes_.at("model_cache").get<std::string>()},
                              .attempts_max = nodes_.at("attempts_max")};
     join_options.node.make_engine = [this](const ModelOptions& model, const std::filesystem::path& file) {

@@ -124,6 +124,7 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("seed", "of data order, initial parameters and dropout", true, c.seed),
       number("threads", "for one slot's arithmetic, on every node", true, c.threads),
       word("codec", "none, lz4, zstd:LEVEL, zlib:LEVEL: how payloads travel, without loss", false, c.codec),
+      flag("turns", "let nodes that share a machine's cores take turns", false, c.turns),
       number("checkpoint-seconds", "how often to save", false, c.checkpoint_seconds),
       number("keep", "how many checkpoints to keep, beside the best", false, c.keep),
       number("evaluate-every", "steps between evaluations; 0: at the end only", false, c.evaluate_every),

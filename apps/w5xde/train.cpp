@@ -233,7 +233,8 @@ class Training {
       for (const pid_t pid : nursery_->processes()) memory += proportional_set_bytes(pid);
     };
     W5XDE_CHECK(coordinator.begin(std::move(material)));
-    loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); });
+    loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); },
+                    [&] { return coordinator.step_ends_soon(); });
     progress.end();
     if (!coordinator.outcome()) return kInterrupted;  // the second signal does not wait
     Summary summary = coordinator.summary();

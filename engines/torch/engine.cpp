@@ -116,6 +116,7 @@ class TorchEngine : public Engine {
 
   std::string name() const override { return fmt::format("torch {} {}", TORCH_VERSION, device_.str()); }
   const ModelDescription& description() const override { return description_; }
+  bool uses_cores() const override { return device_.is_cpu(); }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
   Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
                        Addends addends, std::span<float> contribution) override;

@@ -128,14 +128,23 @@ void Coordinator::tick() {
   advance();
   if (phase_ == Phase::ended) return;
   pump();
-  if (on_progress && now >= progress_due_) {
+  if (now >= progress_due_) {
     progress_due_ = now + kProgressEvery;
-    on_progress(status());
+    measure_links();
+    if (on_progress) on_progress(status());
+  }
+}
+
+void Coordinator::measure_links() {
+  for (const auto& [id, session] : sessions_) {
+    if (session->is_ready()) round_->set_exchange_seconds(id, session->exchange_seconds());
   }
 }
 
 Status Coordinator::ready(Session& session) {
-  round_->join(session.id());
+  const Ready& about = session.about();
+  round_->join(session.id(), options_.config.turns ? Place{about.machine, about.lanes} : Place());
+  round_->set_exchange_seconds(session.id(), session.exchange_seconds());
   ++nodes_seen_;
   if (engine_.empty()) engine_ = session.about().engine;
   if (processor_.empty()) processor_ = session.about().processor;
@@ -215,8 +224,7 @@ Status Coordinator::send(const Grant& grant) {
 // To a node that has leases of the new front step already. One that has not even taken the last version (it
 // is slow, or frozen) gets the newest when it has: nothing piles up for it.
 void Coordinator::send_newest(Session& session) {
-  if (!session.is_ready() || session.leases_out() == 0 || session.version_sent() == learner_->version())
-    return;
+  if (!session.is_ready() || !session.awaits(learner_->version())) return;
   if (session.version_sent() != UINT64_MAX && session.connection().queued_bytes() > 0) return;
   if (Status sent = session.send_parameters(*learner_); !sent.ok()) session.close(std::move(sent).error());
 }

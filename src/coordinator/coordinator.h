@@ -54,6 +54,8 @@ class Coordinator final : private Session::Host {
   // How it ended, once it has: ok when the run is finished.
   const std::optional<Status>& outcome() const { return outcome_; }
   bool stopped_early() const { return stopping_; }
+  // Some nodes are done with the step, and wait for the others.
+  bool step_ends_soon() const { return phase_ == Phase::training && round_->front_ends_soon(); }
   bool nodes_gone() const { return sessions_.empty(); }
 
   Summary summary() const;
@@ -81,6 +83,7 @@ class Coordinator final : private Session::Host {
   void accept(std::unique_ptr<Stream> stream);
   void tick();
   void arm_tick();
+  void measure_links();
 
   void start_training();
   void pump();

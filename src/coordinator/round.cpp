@@ -22,8 +22,13 @@ constexpr double kEqualSpeeds = 1.6;
 // What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
 constexpr double kLeaseSecondsMax = 2;
 constexpr std::uint32_t kUnmeasuredSlots = 2;
+// sync: what a lease has to be worth, in exchanges.
+constexpr double kExchangesALease = 4;
 // async: leases are as long as this, where slots are short: a frame a slot would cost more than the slot.
 constexpr double kAsyncLeaseSeconds = 0.004;
+// So that a turn is long beside what nodes still hold when it ends, and beside the cold start of those that
+// follow.
+constexpr std::uint64_t kLeasesATurn = 16;
 // How much longer than usual makes a node late; never before the floor, which is many a scheduler's slice.
 constexpr double kLateFactor = 4;
 constexpr double kLateSeconds = 0.1;
@@ -48,6 +53,11 @@ std::uint32_t Round::Node::held_slots(const Step& step) const {
   return slots;
 }
 
+std::size_t Round::Node::held_leases(const Step& step) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      held, [&](const Held& lease) { return lease.work == step.work && lease.step == step.number; }));
+}
+
 std::uint32_t Round::slots_of(std::uint64_t step) const {
   if (options_.slots_total == 0) return options_.slots;
   const std::uint64_t before = step * options_.slots;
@@ -59,12 +69,14 @@ bool Round::next_step_past_end() const {
   return slots_of(next_step_) == 0;
 }
 
-void Round::join(NodeId node) {
+void Round::join(NodeId node, Place place) {
   nodes_[node];
+  turns_.join(node, std::move(place));
 }
 
 void Round::leave(NodeId node) {
   if (nodes_.erase(node) == 0) return;
+  turns_.leave(node);
   for (Step& step : steps_) slots_leased_again_ += step.ledger.release(node);
   if (evaluation_) evaluation_->ledger.release(node);
 }
@@ -138,6 +150,13 @@ bool Round::front_complete() const {
   return !steps_.empty() && steps_.front().number == front_step_ && steps_.front().ledger.complete();
 }
 
+bool Round::front_ends_soon() const {
+  if (options_.mode != Mode::sync || steps_.empty() || steps_.front().ledger.open_slots() > 0) return false;
+  return std::ranges::any_of(nodes_, [&](const auto& node) {
+    return !turns_.rests(node.first) && node.second.held_leases(steps_.front()) == 0;
+  });
+}
+
 void Round::commit(Instant now) {
   assert(options_.mode == Mode::sync && front_complete());
   for (auto& [id, node] : nodes_) {
@@ -163,6 +182,8 @@ void Round::end_evaluation() {
 
 void Round::open_steps(Instant now) {
   const auto open = [&] {
+    // Not in the middle of a step: who has begun with it goes on.
+    if (options_.mode == Mode::sync) take_turns(now, kLeasesATurn);
     steps_.push_back({.number = next_step_, .begun = now, .ledger = Ledger(slots_of(next_step_))});
     ++next_step_;
   };
@@ -179,10 +200,16 @@ void Round::open_steps(Instant now) {
   }
 }
 
+void Round::take_turns(Instant now, std::uint64_t leases_min) {
+  turns_.advance(now, leases_min, [this](NodeId id) { return nodes_.at(id).late; });
+}
+
 std::vector<Grant> Round::grants(Instant now) {
   std::vector<Grant> grants;
   if (nodes_.empty()) return grants;
   open_steps(now);
+  // sync: in the middle of a step only the place of a node that is lost is taken.
+  take_turns(now, options_.mode == Mode::async ? kLeasesATurn : UINT64_MAX);
   if (options_.mode == Mode::async) {
     if (evaluation_) share_out(*evaluation_, now, grants);
     top_up(now, grants);
@@ -200,6 +227,7 @@ std::vector<Grant> Round::grants(Instant now) {
 
 Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now) {
   nodes_.at(id).held.push_back({lease, step.work, step.number, block, now});
+  turns_.leased(id, block.slot_count);
   return {id, lease, step.work, step.number, block};
 }
 
@@ -230,15 +258,23 @@ std::vector<std::pair<NodeId, double>> Round::weights() const {
   const double mean = measured == 0 ? 1 : total / static_cast<double>(measured);
   std::vector<std::pair<NodeId, double>> weights;
   for (const auto& [id, node] : nodes_) {
-    if (node.late) continue;
+    if (node.late || turns_.rests(id)) continue;
     const double speed = node.seconds_per_slot == 0 ? mean : 1 / node.seconds_per_slot;
     weights.emplace_back(id, equal ? 1.0 : speed);
   }
   return weights;
 }
 
-// Cuts a step into one share a node, each of few, large blocks. What a node holds of the step is part of its
-// share; the share of one that cannot take it yet stays open for it.
+// How many slots of its share a node gets at once: half, so that the rest can still go to another if this one
+// turns out slow, but no less than is worth an exchange.
+double Round::portion_of(const Node& node, double share) {
+  if (node.seconds_per_slot == 0) return share;
+  const double worth = kExchangesALease * node.exchange_seconds / node.seconds_per_slot;
+  return std::max(share / 2, std::min(share, worth));
+}
+
+// Cuts a step into one share a node, and gives each node some of its own in large blocks. What a node holds
+// of the step is part of its share; the share of one that cannot take it yet stays open for it.
 void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
   if (step.ledger.open_slots() == 0) return;
   auto shares = weights();
@@ -248,6 +284,7 @@ void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
     outstanding += nodes_.at(id).held_slots(step);
   }
   for (auto& [id, weight] : shares) weight = outstanding * weight / total - nodes_.at(id).held_slots(step);
+  const bool alone = shares.size() == 1;
   while (step.ledger.open_slots() > 0 && !shares.empty()) {
     const auto most = std::ranges::max_element(shares, {}, &std::pair<NodeId, double>::second);
     const std::uint32_t capacity = capacity_of(nodes_.at(most->first));
@@ -255,8 +292,16 @@ void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
       shares.erase(most);
       continue;
     }
+    const Node& node = nodes_.at(most->first);
+    // Alone, it has nobody to leave the rest to.
+    const double portion = alone ? most->second : portion_of(node, most->second);
+    // It has one to compute and one to go on with.
+    if (portion < most->second && node.held_leases(step) >= 2) {
+      shares.erase(most);
+      continue;
+    }
     // The bit more than the share keeps 3.9999 a 4.
-    const auto wanted = static_cast<std::uint32_t>(std::max(1.0, most->second + 1e-6));
+    const auto wanted = static_cast<std::uint32_t>(std::max(1.0, portion + 1e-6));
     const LeaseId lease = next_lease_++;
     const auto block =
         step.ledger.lease(std::bit_floor(std::min(wanted, capacity)), {most->first, lease, now});
@@ -264,14 +309,14 @@ void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
     grants.push_back(grant(most->first, step, *block, lease, now));
   }
   for (auto& [id, node] : nodes_) {
-    if (node.held.empty() && !node.late) node.seconds_per_slot *= kHope;
+    if (node.held.empty() && !node.late && !turns_.rests(id)) node.seconds_per_slot *= kHope;
   }
 }
 
 // async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.
 void Round::top_up(Instant now, std::vector<Grant>& grants) {
   for (auto& [id, node] : nodes_) {
-    while (!node.late && node.held.size() < 2) {
+    while (!node.late && !turns_.rests(id) && node.held.size() < 2) {
       const auto open =
           std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
       if (open == steps_.end()) return;

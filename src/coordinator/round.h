@@ -6,18 +6,20 @@
 //   front        the step being computed; in `sync` nothing of a later step can be answered before it commits
 //   share        how much of what is open a node should get, by its measured speed, so that all finish
 //   together ahead        leases beyond what a node is computing now: it never waits for the network late
-//   said of a node that takes several times as long as it used to; its blocks go to idle nodes too,
-//                and it gets nothing new until it answers
+//   said of a node that takes several times as long as it used to; its blocks go to idle nodes
+//                too, and it gets nothing new until it answers
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "base/clock.h"
 #include "coordinator/ledger.h"
+#include "coordinator/turns.h"
 #include "wire/messages.h"
 
 namespace w5xde {
@@ -44,9 +46,13 @@ class Round {
 
   explicit Round(const Options& options);
 
-  void join(NodeId node);
+  void join(NodeId node, Place place = {});
   // Its slots are open again.
   void leave(NodeId node);
+
+  // What a lease and its answer cost beside the computing: where that is little, a step is given out bit by
+  // bit, so that whoever is faster just now computes more of it. Not said: too much for that.
+  void set_exchange_seconds(NodeId node, double seconds) { nodes_.at(node).exchange_seconds = seconds; }
 
   enum class Verdict {
     accepted,   // add it to the step
@@ -63,6 +69,8 @@ class Round {
 
   // sync: every slot of the front step is in.
   bool front_complete() const;
+  // sync: nothing of it is left to begin, and a node has nothing left to answer.
+  bool front_ends_soon() const;
   std::uint64_t front_step() const { return front_step_; }
   std::uint32_t slots_of(std::uint64_t step) const;
   // sync: the front step is committed; the next one is the front. async commits by itself.
@@ -109,15 +117,18 @@ class Round {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
     std::uint64_t answers = 0;
     double turnaround = 0;  // from lease (or the step's begin) to answer, a slot
+    double exchange_seconds = std::numeric_limits<double>::infinity();
     bool late = false;
     std::vector<Held> held;
 
     std::uint32_t held_slots() const;
     std::uint32_t held_slots(const Step& step) const;
+    std::size_t held_leases(const Step& step) const;
   };
 
   bool next_step_past_end() const;
   void open_steps(Instant now);
+  void take_turns(Instant now, std::uint64_t leases_min);
   Step* step_of(Work work, std::uint64_t number);
   void measure(Node& node, const Held& held, double compute_seconds, Instant now);
 
@@ -125,12 +136,14 @@ class Round {
   void top_up(Instant now, std::vector<Grant>& grants);
   void help_stragglers(Step& step, Instant now, std::vector<Grant>& grants);
   std::uint32_t capacity_of(const Node& node) const;
+  static double portion_of(const Node& node, double share);
   std::vector<std::pair<NodeId, double>> weights() const;
   bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
   Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
 
   Options options_;
   std::map<NodeId, Node> nodes_;
+  Turns turns_;
   std::deque<Step> steps_;  // open ones, by number; sync: the front and the one ahead
   std::optional<Step> evaluation_;
   std::uint64_t front_step_;  // sync: being computed; async: the oldest open one

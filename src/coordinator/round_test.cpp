@@ -4,6 +4,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/random.h"
@@ -117,6 +120,88 @@ TEST(Round, gives_a_faster_node_more) {
   const std::uint64_t step = pool.round.front_step();
   EXPECT_NEAR(pool.slots_of(1, step), 32, 1);
   EXPECT_NEAR(pool.slots_of(2, step), 8, 1);
+}
+
+// Runs one step with nodes of these speeds, from its first answer to its commit; how long that takes.
+double step_seconds(Pool& pool, const std::map<NodeId, double>& slot_seconds) {
+  const std::uint64_t end = pool.commits + 1;
+  const Instant began = pool.now;
+  std::map<NodeId, Instant> free;
+  while (pool.commits < end) {
+    // The node whose lease is done first answers it.
+    std::optional<std::pair<Instant, NodeId>> next;
+    for (const auto& [node, seconds] : slot_seconds) {
+      const auto lease = std::ranges::find_if(pool.out, [&](const Grant& grant) {
+        return grant.node == node && grant.step == pool.round.front_step();
+      });
+      if (lease == pool.out.end()) continue;
+      const Instant begins = free.contains(node) ? free[node] : began;
+      const Instant done = begins + duration_of(seconds * lease->block.slot_count);
+      if (!next || done < next->first) next = {done, node};
+    }
+    if (!next) {
+      ADD_FAILURE() << "nobody has a lease";
+      return 0;
+    }
+    pool.now = std::max(pool.now, next->first);
+    free[next->second] = next->first;
+    EXPECT_TRUE(pool.answer(next->second, slot_seconds.at(next->second)));
+  }
+  return seconds_of(pool.now - began);
+}
+
+TEST(Round, a_step_is_not_longer_than_it_must_be_when_a_node_is_suddenly_slow) {
+  Pool pool({.slots = 40});
+  for (const NodeId node : {1u, 2u}) {
+    pool.join(node);
+    pool.round.set_exchange_seconds(node, 0.0002);
+  }
+  for (int i = 0; i < 5; ++i) step_seconds(pool, {{1, 0.001}, {2, 0.001}});
+  EXPECT_LE(step_seconds(pool, {{1, 0.001}, {2, 0.001}}), 0.0211);
+  // 40 slots at three slots in 2 ms; the ahead leases are cut already, and still it is not 40 ms.
+  const double slow = step_seconds(pool, {{1, 0.001}, {2, 0.002}});
+  EXPECT_LT(slow, 0.0267 * 1.15);
+}
+
+TEST(Round, a_step_is_given_out_at_once_where_exchanges_are_dear) {
+  Pool pool({.slots = 32});
+  for (const NodeId node : {1u, 2u}) {
+    pool.join(node);
+    pool.round.set_exchange_seconds(node, 0.040);
+  }
+  for (int i = 0; i < 5; ++i) step_seconds(pool, {{1, 0.001}, {2, 0.001}});
+  EXPECT_EQ(std::ranges::count(pool.leased, pool.round.front_step(), &Grant::step), 2);
+}
+
+TEST(Round, nodes_that_share_cores_take_turns) {
+  Pool pool({.slots = 40});
+  for (NodeId node = 0; node < 10; ++node) {
+    pool.round.join(node, {"cellar", 2});
+    pool.round.set_exchange_seconds(node, 0.040);
+  }
+  pool.lease();
+  std::vector<NodeId> nodes(10);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  run_steps(pool, nodes, 2000);
+  std::map<std::uint64_t, std::set<NodeId>> by_step;
+  std::map<NodeId, std::uint32_t> slots;
+  for (const Grant& grant : pool.leased) {
+    by_step[grant.step].insert(grant.node);
+    slots[grant.node] += grant.block.slot_count;
+  }
+  for (std::uint64_t step = 20; step < 2000; ++step) EXPECT_EQ(by_step[step].size(), 2u) << step;
+  for (const NodeId node : nodes) EXPECT_NEAR(slots[node], 8000, 400) << node;
+}
+
+TEST(Round, the_slots_of_a_lost_node_go_to_those_whose_turn_it_is) {
+  Pool pool({.slots = 8});
+  for (NodeId node = 0; node < 4; ++node) pool.round.join(node, {"cellar", 1});
+  pool.lease();
+  const std::vector<NodeId> nodes = {0, 1, 2, 3};
+  run_steps(pool, nodes, 3);
+  pool.leave(pool.out.front().node);
+  run_steps(pool, nodes, 3);
+  EXPECT_EQ(pool.committed.size(), 6u * 8u);
 }
 
 TEST(Round, keeps_the_share_of_a_node_that_is_not_measured_yet_for_it) {

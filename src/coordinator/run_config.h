@@ -35,6 +35,7 @@ struct RunConfig {
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;
   std::string codec = "none";
+  bool turns = true;  // nodes that share a machine's cores take turns
 
   double checkpoint_seconds = 60;
   std::uint32_t keep = 3;

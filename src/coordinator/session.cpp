@@ -13,6 +13,10 @@ namespace {
 // Parameters travel in parts of this size, so that a node's heartbeat gets in between.
 constexpr std::uint64_t kParameterPartFloats = 4 * 1024 * 1024;
 constexpr std::uint64_t kModelPartBytes = 4 * kMiB;
+// What an exchange costs the two processes at least, and a byte of it, through two sockets and two hashes:
+// measured on loopback.
+constexpr double kExchangeSeconds = 60e-6;
+constexpr double kSecondsPerByte = 1.25e-9;
 
 }  // namespace
 
@@ -162,6 +166,22 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   return host_.contributed(*this, contribution, std::move(arriving_));
 }
 
+bool Session::awaits(std::uint64_t version) const {
+  return version_sent_ != version &&
+         std::ranges::any_of(out_, [&](const Out& lease) { return lease.version <= version; });
+}
+
+double Session::exchange_seconds() const {
+  const LinkReport link = connection_->link();
+  const auto bytes = static_cast<double>(host_.floats() * sizeof(float));
+  // The kernel's round trip: a heartbeat's waits until the node has computed.
+  const double round_trip = link.tcp ? seconds_of(link.tcp->round_trip_min) : 0;
+  double seconds_per_byte = kSecondsPerByte;
+  if (link.receive_bytes_per_second > 0)
+    seconds_per_byte = std::max(seconds_per_byte, 1 / link.receive_bytes_per_second);
+  return kExchangeSeconds + round_trip + bytes * seconds_per_byte;
+}
+
 Status Session::send_parameters(const Learner& learner) {
   const std::uint64_t floats = learner.floats();
   for (std::uint64_t first = 0; first < floats; first += kParameterPartFloats) {
@@ -191,8 +211,11 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                .slot_samples = batch->slot_samples,
                .tensors = batch->tensors},
          head_);
-  out_.push_back(
-      {grant.lease, grant.work, grant.block, static_cast<std::uint64_t>(batch->tensors[0].shape[0])});
+  out_.push_back({.lease = grant.lease,
+                  .work = grant.work,
+                  .block = grant.block,
+                  .samples = static_cast<std::uint64_t>(batch->tensors[0].shape[0]),
+                  .version = version});
   const Bytes payload = batch->payload();
   return sender_.send(*connection_, FrameType::lease, head_, payload, std::move(batch));
 }

@@ -61,9 +61,12 @@ class Session final : private Connection::Owner {
   std::uint64_t version_sent() const { return version_sent_; }
   Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed,
                     std::shared_ptr<const Batch> batch);
-  // Leases that are not answered.
-  std::size_t leases_out() const { return out_.size(); }
+  // It has leases that it can do nothing with (compute, or find void) before it has this version.
+  bool awaits(std::uint64_t version) const;
   void close(Error reason) { connection_->close(std::move(reason)); }
+
+  // What a lease and its answer cost beside the computing, as far as is known of the link.
+  double exchange_seconds() const;
 
   // What the summary says of it, kept up to date by the host and by bytes().
   NodeSummary tally;
@@ -75,6 +78,7 @@ class Session final : private Connection::Owner {
     Work work = Work::train;
     SlotBlock block;
     std::uint64_t samples = 0;
+    std::uint64_t version = 0;
   };
 
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;

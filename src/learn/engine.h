@@ -63,6 +63,8 @@ class Engine {
   // "torch 1.13.1 cpu": with the machine's processor, what must be equal for equal bits.
   virtual std::string name() const = 0;
   virtual const ModelDescription& description() const = 0;
+  // Whether its arithmetic keeps the machine's processor cores busy; a GPU's does not.
+  virtual bool uses_cores() const = 0;
 
   // The state that a run with this seed begins with.
   virtual Status initialise(std::uint64_t seed, std::span<float> state) = 0;
@@ -105,7 +107,7 @@ class EngineLibrary {
 };
 
 // What a plug-in exports. The number stands for everything above; a plug-in of another number is refused.
-inline constexpr std::uint32_t kEngineInterface = 2;
+inline constexpr std::uint32_t kEngineInterface = 3;
 inline constexpr const char* kEngineInterfaceSymbol = "w5xde_engine_interface";  // std::uint32_t, a variable
 inline constexpr const char* kEngineMakeSymbol = "w5xde_engine_make";            // an EngineLibrary::Make
 

@@ -1,5 +1,7 @@
 #include "net/asio_loop.h"
 
+#include <sched.h>
+
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
@@ -21,6 +23,8 @@ struct AsioLoop::State {
 };
 
 namespace {
+
+constexpr auto kEagerFor = std::chrono::microseconds(200);
 
 // Remembers which thread runs the loop, for as long as it does.
 class Running {
@@ -80,6 +84,24 @@ void AsioLoop::run_until(const std::function<bool()>& condition) {
   const Running running(state_->thread);
   state_->context.restart();
   while (!condition()) state_->context.run_one();
+}
+
+void AsioLoop::run_until(const std::function<bool()>& condition, const std::function<bool()>& eager) {
+  const Running running(state_->thread);
+  state_->context.restart();
+  while (!condition()) {
+    if (!eager() || !poll_for_a_while()) state_->context.run_one();
+  }
+}
+
+// True when a task came and was run. Whoever else needs the core has it in between.
+bool AsioLoop::poll_for_a_while() {
+  const Instant until = now() + kEagerFor;
+  while (state_->context.poll_one() == 0) {
+    if (now() >= until) return false;
+    sched_yield();
+  }
+  return true;
 }
 
 void AsioLoop::stop() {

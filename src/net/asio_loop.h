@@ -29,6 +29,9 @@ class AsioLoop final : public Loop {
   void run();
   // Runs until the condition holds, looking at it after every task.
   void run_until(const std::function<bool()>& condition);
+  // The same. While `eager` holds, something is expected any moment, and the loop looks for it a little while
+  // before it sleeps: to be woken up costs more than a short lease.
+  void run_until(const std::function<bool()>& condition, const std::function<bool()>& eager);
   // Any thread.
   void stop();
 
@@ -36,6 +39,7 @@ class AsioLoop final : public Loop {
 
  private:
   struct State;
+  bool poll_for_a_while();
   std::unique_ptr<State> state_;
 };
 

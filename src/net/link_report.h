@@ -20,6 +20,7 @@ struct TcpReport {
   std::string congestion_control;          // "bbr"
   Duration round_trip = Duration::zero();
   Duration round_trip_variation = Duration::zero();
+  Duration round_trip_min = Duration::zero();  // without delayed acknowledgements and queues
   double delivery_bytes_per_second = 0;
   std::uint64_t retransmits = 0;
   std::uint64_t bytes_acknowledged = 0;  // by the other side's kernel

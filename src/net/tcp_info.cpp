@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdint>
+
 namespace w5xde {
 
 void read_tcp_info(int fd, TcpReport& report) {
@@ -12,6 +14,7 @@ void read_tcp_info(int fd, TcpReport& report) {
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
   report.round_trip = std::chrono::microseconds(info.tcpi_rtt);
   report.round_trip_variation = std::chrono::microseconds(info.tcpi_rttvar);
+  if (info.tcpi_min_rtt != UINT32_MAX) report.round_trip_min = std::chrono::microseconds(info.tcpi_min_rtt);
   report.delivery_bytes_per_second = static_cast<double>(info.tcpi_delivery_rate);
   report.retransmits = info.tcpi_total_retrans;
   report.bytes_acknowledged = info.tcpi_bytes_acked;

@@ -25,7 +25,8 @@ class Member {
   Status run() {
     connect();
     while (!result_) {
-      loop_.run_until([&] { return result_ || (node_ && node_->ended()); });
+      loop_.run_until([&] { return result_ || (node_ && node_->ended()); },
+                      [&] { return node_ && node_->has_leases(); });
       if (!result_) stay_over();
     }
     return *result_;

@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "node/processor.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
 
@@ -171,6 +170,15 @@ Status Node::received_model() {
   return make_ready(file);
 }
 
+Ready Node::about_this(std::uint64_t fingerprint) const {
+  Ready ready{.model_fingerprint = fingerprint, .engine = engine_->name(), .processor = processor_name()};
+  if (engine_->uses_cores()) {
+    ready.machine = options_.machine.id;
+    ready.lanes = std::max(1u, options_.machine.cores / std::max(1u, options_.threads));
+  }
+  return ready;
+}
+
 Status Node::make_ready(const std::filesystem::path& model_file) {
   W5XDE_TRY(const Shape sample_shape, Shape::make(offer_.sample_shape));
   W5XDE_TRY(engine_, options_.make_engine({.model = offer_.model,
@@ -189,7 +197,7 @@ Status Node::make_ready(const std::filesystem::path& model_file) {
   }
   warm_up();
   Head ready;
-  encode(Ready{fingerprint, engine_->name(), processor_name()}, ready);
+  encode(about_this(fingerprint), ready);
   waiting_since_ = loop_.now();
   return send_cold(FrameType::ready, ready);
 }

@@ -15,6 +15,7 @@
 #include "net/loop.h"
 #include "net/payload_codec.h"
 #include "node/computation.h"
+#include "node/machine.h"
 #include "wire/enrolment.h"
 #include "wire/messages.h"
 
@@ -24,6 +25,7 @@ struct NodeOptions {
   std::string name;
   unsigned threads = 1;  // what the engine library was loaded for
   std::string device = "auto";
+  Machine machine;  // whose cores it shares with other nodes
   // Models that are files are kept here, by hash.
   std::filesystem::path model_cache;
   std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)>
@@ -48,6 +50,8 @@ class Node final : private Connection::Owner {
   const std::optional<Error>& ended() const { return ended_; }
   // It ended because one of the two said so, not because the link broke: coming again is no use.
   bool parted() const { return parted_; }
+  // It has work, and waits for the parameters.
+  bool has_leases() const { return !leases_.empty(); }
   std::uint64_t slots_computed() const { return slots_computed_; }
 
  private:
@@ -69,6 +73,7 @@ class Node final : private Connection::Owner {
   Status received_model();
   Status received_parameters(const FrameHeader& header, Bytes payload);
   Status make_ready(const std::filesystem::path& model_file);
+  Ready about_this(std::uint64_t fingerprint) const;
   void warm_up();
   Status send_cold(FrameType type, const Head& head);
 

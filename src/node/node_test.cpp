@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "node/processor.h"
+#include "node/machine.h"
 #include "support/node_world.h"
 #include "wire/hello.h"
 

@@ -48,7 +48,9 @@ Result<Offer> decode_offer(Bytes head, const Limits& limits) {
 void encode(const Ready& message, Head& head) {
   encode_value({{"model_fingerprint", message.model_fingerprint},
                 {"engine", message.engine},
-                {"processor", message.processor}},
+                {"processor", message.processor},
+                {"machine", message.machine},
+                {"lanes", message.lanes}},
                head);
 }
 
@@ -60,6 +62,8 @@ Result<Ready> decode_ready(Bytes head, const Limits& limits) {
   W5XDE_CHECK(reader.number("model_fingerprint", message.model_fingerprint));
   W5XDE_CHECK(reader.text("engine", message.engine));
   W5XDE_CHECK(reader.text("processor", message.processor));
+  W5XDE_CHECK(reader.text("machine", message.machine));
+  W5XDE_CHECK(reader.number("lanes", message.lanes));
   return message;
 }
 

@@ -36,8 +36,10 @@ struct Offer {
 
 struct Ready {
   std::uint64_t model_fingerprint = 0;
-  std::string engine;     // "torch 1.13.1 cpu"
-  std::string processor;  // for equal bits, this should be equal too
+  std::string engine;       // "torch 1.13.1 cpu"
+  std::string processor;    // for equal bits, this should be equal too
+  std::string machine;      // equal for nodes that share processor cores; empty: this one shares with none
+  std::uint32_t lanes = 0;  // how many nodes those cores are for
   bool operator==(const Ready&) const = default;
 };
 

@@ -40,7 +40,11 @@ TEST(Enrolment, an_offer_arrives_as_it_was_sent) {
 }
 
 TEST(Enrolment, a_ready_arrives_as_it_was_sent) {
-  const Ready ready{.model_fingerprint = 7, .engine = "torch 1.13.1 cpu", .processor = "abacus"};
+  const Ready ready{.model_fingerprint = 7,
+                    .engine = "torch 1.13.1 cpu",
+                    .processor = "abacus",
+                    .machine = "cellar",
+                    .lanes = 3};
   EXPECT_EQ(decode_ready(encoded(ready), {}).value(), ready);
 }
 

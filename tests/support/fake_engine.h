@@ -23,6 +23,7 @@ class FakeEngine final : public Engine {
 
   std::string name() const override { return "fake 1"; }
   const ModelDescription& description() const override { return description_; }
+  bool uses_cores() const override { return true; }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
   using Engine::compute;
   Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,

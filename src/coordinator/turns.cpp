@@ -1,0 +1,76 @@
+#include "coordinator/turns.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace w5xde {
+
+namespace {
+
+// Long enough for caches to be warm most of the time, short enough for nodes to come to the same number of
+// slots within a second.
+constexpr auto kTurn = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void Turns::join(NodeId node, Place place) {
+  Member& member = members_[node];
+  if (place.machine.empty() || place.lanes == 0) return;
+  member.machine = place.machine;
+  Machine& machine = machines_[place.machine];
+  machine.lanes = std::max(machine.lanes, place.lanes);
+  // A late comer is owed nothing for the time before.
+  for (const NodeId other : machine.nodes) {
+    const std::uint64_t theirs = members_.at(other).slots;
+    member.slots = other == machine.nodes.front() ? theirs : std::min(member.slots, theirs);
+  }
+  machine.nodes.push_back(node);
+  member.rests = machine.nodes.size() > machine.lanes;
+}
+
+void Turns::leave(NodeId node) {
+  const auto found = members_.find(node);
+  if (found == members_.end()) return;
+  if (const auto machine = machines_.find(found->second.machine); machine != machines_.end()) {
+    std::erase(machine->second.nodes, node);
+    if (machine->second.nodes.empty()) machines_.erase(machine);
+  }
+  members_.erase(found);
+}
+
+void Turns::leased(NodeId node, std::uint32_t slots) {
+  Member& member = members_.at(node);
+  member.slots += slots;
+  ++member.leases;
+}
+
+bool Turns::turn_over(const Machine& machine, const std::vector<NodeId>& fit, Instant now,
+                      std::uint64_t leases_min) const {
+  std::size_t working = 0;
+  bool served = true;
+  for (const NodeId node : fit) {
+    const Member& member = members_.at(node);
+    if (member.rests) continue;
+    ++working;
+    served = served && member.leases >= leases_min;
+  }
+  const std::size_t wanted = std::min<std::size_t>(machine.lanes, fit.size());
+  return working != wanted || (fit.size() > wanted && served && now - machine.turn_began >= kTurn);
+}
+
+void Turns::advance(Instant now, std::uint64_t leases_min, const std::function<bool(NodeId)>& ill) {
+  for (auto& [name, machine] : machines_) {
+    std::vector<NodeId> fit;
+    std::ranges::remove_copy_if(machine.nodes, std::back_inserter(fit), ill);
+    if (!turn_over(machine, fit, now, leases_min)) continue;
+    std::ranges::sort(fit, {}, [&](NodeId node) { return std::tuple(members_.at(node).slots, node); });
+    for (std::size_t i = 0; i < fit.size(); ++i) {
+      Member& member = members_.at(fit[i]);
+      member.rests = i >= machine.lanes;
+      member.leases = 0;
+    }
+    machine.turn_began = now;
+  }
+}
+
+}  // namespace w5xde

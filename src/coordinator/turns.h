@@ -1,0 +1,58 @@
+// Whose turn it is, on machines that have more nodes than cores.
+//
+// Ten nodes on two cores do not compute faster than two, but every step then has ten exchanges in place of
+// two, and every core goes from node to node with cold caches. So as many nodes as a machine has cores for
+// work at a time, with larger leases, and the others rest until it is their turn. A node alone on its machine
+// never rests.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "coordinator/ledger.h"
+
+namespace w5xde {
+
+// Where a node computes.
+struct Place {
+  std::string machine;      // empty: not known, and so nobody else's
+  std::uint32_t lanes = 0;  // how many nodes compute there at full speed at once; 0: any number
+};
+
+class Turns {
+ public:
+  void join(NodeId node, Place place);
+  void leave(NodeId node);
+
+  // The node was given work: those who were given the least have the next turn.
+  void leased(NodeId node, std::uint32_t slots);
+  // Nodes that are ill do not take part, and their turn passes to others at once. A turn lasts for some
+  // milliseconds and for `leases_min` leases to each node at least.
+  void advance(Instant now, std::uint64_t leases_min, const std::function<bool(NodeId)>& ill);
+  bool rests(NodeId node) const { return members_.at(node).rests; }
+
+ private:
+  struct Member {
+    std::string machine;
+    std::uint64_t slots = 0;
+    std::uint64_t leases = 0;  // in this turn
+    bool rests = false;
+  };
+  struct Machine {
+    std::uint32_t lanes = 0;
+    std::vector<NodeId> nodes;
+    Instant turn_began;
+  };
+
+  bool turn_over(const Machine& machine, const std::vector<NodeId>& fit, Instant now,
+                 std::uint64_t leases_min) const;
+
+  std::map<NodeId, Member> members_;
+  std::map<std::string, Machine> machines_;
+};
+
+}  // namespace w5xde

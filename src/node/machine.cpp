@@ -1,0 +1,70 @@
+#include "node/machine.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+#include "base/hash.h"
+
+namespace w5xde {
+
+namespace {
+
+std::string first_line_of(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+// A container may have all cores in sight and a fraction of their time: "50000 100000" is half a core.
+std::uint32_t quota_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return UINT32_MAX;
+  return static_cast<std::uint32_t>(std::ceil(quota / period));
+}
+
+}  // namespace
+
+// The boot's number and the host's name tell machines and containers apart; the processor mask, nodes that
+// were given cores of their own.
+Machine Machine::here() {
+  Machine machine{.cores = std::max(1u, std::thread::hardware_concurrency())};
+  std::string cores;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
+    machine.cores = static_cast<std::uint32_t>(CPU_COUNT(&mask));
+    cores = hash128_hex(std::as_bytes(std::span(&mask, 1)));
+  }
+  const std::string said =
+      fmt::format("{}\n{}\n{}", first_line_of("/proc/sys/kernel/random/boot_id"), host_name(), cores);
+  // Only its hash travels: who the machine is, is nobody's business.
+  machine.id = hash128_hex(std::as_bytes(std::span(said)));
+  machine.cores = std::min(machine.cores, quota_cores());
+  return machine;
+}
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("model name")) continue;
+    const auto colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2, 200);
+  }
+  return "unknown";
+}
+
+}  // namespace w5xde

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace w5xde {
+
+// What nodes say of the machine that they are on.
+struct Machine {
+  std::string id;           // equal for nodes that share the same processor cores
+  std::uint32_t cores = 0;  // that they share
+
+  static Machine here();
+};
+
+// The processor's own name for itself: equal bits are promised between equal ones only.
+std::string processor_name();
+
+}  // namespace w5xde
