@@ -82,20 +82,21 @@ void copy_in(const float* from, const at::Tensor& to) {
   }
 }
 
-// Stores `values` with what the addends have in their place, from float `offset` on. Tile by tile, so that
-// every block is read and written once.
-void store_sum(const float* values, std::uint64_t count, std::uint64_t offset, Engine::Addends addends,
-               std::span<float> out) {
+// Stores the values of one slot or two, with what the addends have in their place, from float `offset` on.
+// Tile by tile, so that every block is read and written once.
+void store_sum(std::span<const float* const> values, std::uint64_t count, std::uint64_t offset,
+               Engine::Addends addends, std::span<float> out) {
   constexpr std::uint64_t kTile = 4096;
   alignas(64) std::array<float, kTile> tile;
   for (std::uint64_t first = 0; first < count; first += kTile) {
     const std::uint64_t size = std::min(kTile, count - first);
-    const float* sum = values + first;
-    for (const float* addend : addends) {
-      const float* other = addend + offset + first;
+    const float* sum = values.back() + first;
+    const auto add = [&](const float* other) {
       for (std::uint64_t k = 0; k < size; ++k) tile[k] = other[k] + sum[k];
       sum = tile.data();
-    }
+    };
+    if (values.size() == 2) add(values.front() + first);
+    for (const float* addend : addends) add(addend + offset + first);
     std::memcpy(out.data() + offset + first, sum, size * sizeof(float));
   }
 }
@@ -118,8 +119,8 @@ class TorchEngine : public Engine {
   const ModelDescription& description() const override { return description_; }
   bool uses_cores() const override { return device_.is_cpu(); }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
-  Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                       Addends addends, std::span<float> contribution) override;
+  Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+                       std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
 
  private:
@@ -138,8 +139,14 @@ class TorchEngine : public Engine {
   Result<at::Tensor> loss_of(at::Tensor& outputs);
   double loss_scale() const;
   void backward(const at::Tensor& loss, double scale);
-  void take_gradients(Addends addends, std::span<float> contribution);
-  Status take_buffer_changes(std::span<const float> state, Addends addends, std::span<float> contribution);
+  // What a slot contributes, where autograd left it: in memory, one for each parameter and buffer.
+  struct Parts {
+    std::vector<at::Tensor> gradients;
+    std::vector<at::Tensor> changes;
+  };
+  Result<Sums> compute_slot(std::span<const float> state, const Slot& slot, Parts& parts);
+  std::vector<at::Tensor> take_gradients();
+  Result<std::vector<at::Tensor>> buffer_changes(std::span<const float> state);
   void drop_gradients();
 
   ModelOptions options_;
@@ -365,74 +372,96 @@ void TorchEngine::backward(const at::Tensor& loss, double scale) {
                                                         /*create_graph=*/false, /*accumulate_grad=*/true);
 }
 
-void TorchEngine::take_gradients(Addends addends, std::span<float> contribution) {
-  const auto entries = description_.parameters->entries();
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    // Autograd hands over the tensor that backward made, so this is the only copy. Views of `contribution` as
-    // gradients would be added to instead: an operation for each, and twice the memory traffic.
-    at::Tensor gradient = model_->parameters()[i].tensor.grad();
+// Autograd hands over the tensors that backward made: nothing is copied. Views of a contribution as gradients
+// would be added to instead: an operation for each, and twice the memory traffic.
+std::vector<at::Tensor> TorchEngine::take_gradients() {
+  std::vector<at::Tensor> gradients;
+  for (const auto& named : model_->parameters()) {
+    at::Tensor gradient = named.tensor.grad();
     if (!gradient.defined()) {
-      gradient = at::zeros(model_->parameters()[i].tensor.sizes());
+      gradient = at::zeros(named.tensor.sizes());
     } else if (gradient.is_sparse()) {
       gradient = gradient.to_dense();
     }
-    gradient = gradient.to(at::kCPU, at::kFloat).contiguous();
-    store_sum(gradient.data_ptr<float>(), entries[i].shape.elements(), entries[i].offset, addends,
-              contribution);
+    gradients.push_back(gradient.to(at::kCPU, at::kFloat).contiguous());
   }
+  return gradients;
 }
 
-Status TorchEngine::take_buffer_changes(std::span<const float> state, Addends addends,
-                                        std::span<float> contribution) {
+Result<std::vector<at::Tensor>> TorchEngine::buffer_changes(std::span<const float> state) {
   const std::uint64_t first = description_.parameters->floats();
   const auto entries = description_.buffers->entries();
   const auto samples = static_cast<float>(samples_.count());
-  std::vector<float> change;
+  std::vector<at::Tensor> changes;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const at::Tensor after = model_->buffer_now(i);
-    if (static_cast<std::uint64_t>(after.numel()) != entries[i].shape.elements()) {
+    const std::uint64_t count = entries[i].shape.elements();
+    if (static_cast<std::uint64_t>(after.numel()) != count) {
       return invalid(
           fmt::format("buffer '{}' changed its shape to {}", entries[i].name, c10::str(after.sizes())));
     }
-    const std::uint64_t offset = first + entries[i].offset;
-    change.resize(entries[i].shape.elements());
-    copy_out(after.detach(), change.data());
-    for (std::size_t k = 0; k < change.size(); ++k) change[k] = samples * (change[k] - state[offset + k]);
-    store_sum(change.data(), change.size(), offset, addends, contribution);
+    changes.push_back(at::empty(after.sizes(), at::kFloat));
+    float* change = changes.back().data_ptr<float>();
+    copy_out(after.detach(), change);
+    const float* before = state.data() + first + entries[i].offset;
+    for (std::uint64_t k = 0; k < count; ++k) change[k] = samples * (change[k] - before[k]);
   }
-  return {};
+  return changes;
 }
 
 void TorchEngine::drop_gradients() {
   for (const auto& named : model_->parameters()) named.tensor.mutable_grad().reset();
 }
 
-Result<Sums> TorchEngine::compute(std::span<const float> state, const SlotSamples& samples,
-                                  std::uint64_t seed, Addends addends, std::span<float> contribution) {
+Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot& slot, Parts& parts) {
+  W5XDE_CHECK(samples_.load(slot.samples));
+  if (samples_.count() == 0) {
+    for (const auto& named : model_->parameters()) parts.gradients.push_back(at::zeros(named.tensor.sizes()));
+    for (const auto& named : model_->buffers())
+      parts.changes.push_back(at::zeros(named.tensor.sizes(), at::kFloat));
+    return Sums{};
+  }
+  bind(state);
+  set_training(true);
+  if (model_->draws()) seed_generator(slot.seed);
+  const at::AutoGradMode recording(true);
+  at::Tensor outputs;
+  W5XDE_TRY(const at::Tensor loss, loss_of(outputs));
+  if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
+  const double scale = loss_scale();
+  backward(loss, scale);
+  parts.gradients = take_gradients();
+  W5XDE_TRY(parts.changes, buffer_changes(state));
+  drop_gradients();
+  return Sums{.loss = loss.item<double>() * scale, .samples = static_cast<std::uint64_t>(samples_.count())};
+}
+
+Result<Sums> TorchEngine::compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+                                  std::span<float> contribution) {
   auto computed = without_exceptions("computing a slot", [&]() -> Result<Sums> {
     start();
     W5XDE_CHECK(check_floats(state.size()));
     W5XDE_CHECK(check_floats(contribution.size()));
-    W5XDE_CHECK(samples_.load(samples));
-    if (samples_.count() == 0) {
-      const std::vector<float> nothing(contribution.size());
-      store_sum(nothing.data(), nothing.size(), 0, addends, contribution);
-      return Sums{};
+    std::array<Parts, 2> parts;
+    W5XDE_TRY(Sums sums, compute_slot(state, slots[0], parts[0]));
+    if (slots.size() == 2) {
+      W5XDE_TRY(const Sums second, compute_slot(state, slots[1], parts[1]));
+      sums = add(sums, second);
     }
-    bind(state);
-    set_training(true);
-    if (model_->draws()) seed_generator(seed);
-    const at::AutoGradMode recording(true);
-    at::Tensor outputs;
-    W5XDE_TRY(const at::Tensor loss, loss_of(outputs));
-    if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
-    const double scale = loss_scale();
-    backward(loss, scale);
-    take_gradients(addends, contribution);
-    clear_padding(*description_.parameters, contribution);
-    W5XDE_CHECK(take_buffer_changes(state, addends, contribution));
-    clear_padding(*description_.buffers, contribution.subspan(description_.parameters->floats()));
-    return Sums{.loss = loss.item<double>() * scale, .samples = static_cast<std::uint64_t>(samples_.count())};
+    const auto store = [&](std::vector<at::Tensor> Parts::*group, const BlockLayout& layout,
+                           std::uint64_t first) {
+      const auto entries = layout.entries();
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        std::array<const float*, 2> values{};
+        for (std::size_t k = 0; k < slots.size(); ++k) values[k] = (parts[k].*group)[i].data_ptr<float>();
+        store_sum({values.data(), slots.size()}, entries[i].shape.elements(), first + entries[i].offset,
+                  addends, contribution);
+      }
+      clear_padding(layout, contribution.subspan(first));
+    };
+    store(&Parts::gradients, *description_.parameters, 0);
+    store(&Parts::changes, *description_.buffers, description_.parameters->floats());
+    return sums;
   });
   drop_gradients();  // after an error too: what is left would be added to
   return computed;

@@ -116,8 +116,32 @@ TEST(TorchEngine, a_contribution_is_added_to_the_sums_of_others_bit_for_bit) {
     }
     // Into one of the addends, as nodes do.
     const float* addends[] = {near.values().data(), far.values().data()};
-    ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), third.slot(), 3, addends, far.values()).ok());
+    const Slot slot{third.slot(), 3};
+    ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), {&slot, 1}, addends, far.values()).ok());
     EXPECT_EQ(far, expected);
+  }
+}
+
+TEST(TorchEngine, two_slots_come_to_the_sum_of_their_contributions_bit_for_bit) {
+  for (const Case& test : kCases) {
+    SCOPED_TRACE(test.model);
+    EngineOnTest on_test(test.model, test.shape, 5);
+    const Samples first(4, test.shape, 5, 1), second(3, test.shape, 5, 2), third(4, test.shape, 5, 3);
+    Sums first_sums, second_sums;
+    const Block left = on_test.contribution(first.slot(), 1, &first_sums);
+    const Block right = on_test.contribution(second.slot(), 2, &second_sums);
+    Block sum = on_test.contribution(third.slot(), 3);
+    Block expected = on_test.contribution(third.slot(), 3);
+    for (std::size_t i = 0; i < expected.values().size(); ++i) {
+      expected.values()[i] = expected.values()[i] + (left.values()[i] + right.values()[i]);
+    }
+    const Slot slots[] = {{first.slot(), 1}, {second.slot(), 2}};
+    const float* addends[] = {sum.values().data()};
+    const auto sums = on_test.engine->compute(on_test.state.values(), slots, addends, sum.values());
+    ASSERT_TRUE(sums.ok());
+    EXPECT_EQ(sum, expected);
+    EXPECT_EQ(sums->samples, 7u);
+    EXPECT_EQ(sums->loss, first_sums.loss + second_sums.loss);
   }
 }
 

@@ -22,8 +22,6 @@ constexpr double kEqualSpeeds = 1.6;
 // What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
 constexpr double kLeaseSecondsMax = 2;
 constexpr std::uint32_t kUnmeasuredSlots = 2;
-// sync: what a lease has to be worth, in exchanges.
-constexpr double kExchangesALease = 4;
 // async: leases are as long as this, where slots are short: a frame a slot would cost more than the slot.
 constexpr double kAsyncLeaseSeconds = 0.004;
 // So that a turn is long beside what nodes still hold when it ends, and beside the cold start of those that
@@ -100,7 +98,12 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
     estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
   };
   // Evaluating a slot is no measure of training one.
-  if (held.work == Work::train) learn(node.seconds_per_slot, compute_seconds / slots);
+  if (held.work == Work::train) {
+    const double measured = compute_seconds / slots;
+    if (node.seconds_per_slot > 0)
+      learn(node.deviation, std::min(1.0, std::abs(measured / node.seconds_per_slot - 1)));
+    learn(node.seconds_per_slot, measured);
+  }
   learn(node.turnaround, seconds_of(now - since) / slots);
   node.late = false;
 }
@@ -266,11 +269,11 @@ std::vector<std::pair<NodeId, double>> Round::weights() const {
 }
 
 // How many slots of its share a node gets at once: half, so that the rest can still go to another if this one
-// turns out slow, but no less than is worth an exchange.
+// turns out slow; all, where by the look of its last leases it will not be off by more than an exchange
+// costs.
 double Round::portion_of(const Node& node, double share) {
-  if (node.seconds_per_slot == 0) return share;
-  const double worth = kExchangesALease * node.exchange_seconds / node.seconds_per_slot;
-  return std::max(share / 2, std::min(share, worth));
+  const double half = share / 2;
+  return half * node.seconds_per_slot * node.deviation > node.exchange_seconds ? half : share;
 }
 
 // Cuts a step into one share a node, and gives each node some of its own in large blocks. What a node holds

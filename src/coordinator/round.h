@@ -116,7 +116,8 @@ class Round {
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
     std::uint64_t answers = 0;
-    double turnaround = 0;  // from lease (or the step's begin) to answer, a slot
+    double turnaround = 0;    // from lease (or the step's begin) to answer, a slot
+    double deviation = 0.25;  // of a lease's seconds from the estimate, relative
     double exchange_seconds = std::numeric_limits<double>::infinity();
     bool late = false;
     std::vector<Held> held;

@@ -156,11 +156,23 @@ TEST(Round, a_step_is_not_longer_than_it_must_be_when_a_node_is_suddenly_slow) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, 0.0002);
   }
-  for (int i = 0; i < 5; ++i) step_seconds(pool, {{1, 0.001}, {2, 0.001}});
-  EXPECT_LE(step_seconds(pool, {{1, 0.001}, {2, 0.001}}), 0.0211);
-  // 40 slots at three slots in 2 ms; the ahead leases are cut already, and still it is not 40 ms.
-  const double slow = step_seconds(pool, {{1, 0.001}, {2, 0.002}});
-  EXPECT_LT(slow, 0.0267 * 1.15);
+  // Now the one is slow, now the other: 40 slots at three slots in 2 ms, 26.7 ms.
+  double total = 0;
+  for (int i = 0; i < 100; ++i) {
+    const bool first = i / 10 % 2 == 0;
+    total += step_seconds(pool, {{1, first ? 0.001 : 0.002}, {2, first ? 0.002 : 0.001}});
+  }
+  EXPECT_LT(total / 100, 0.0267 * 1.15);
+}
+
+TEST(Round, a_step_is_given_out_at_once_to_nodes_that_are_steady) {
+  Pool pool({.slots = 32});
+  for (const NodeId node : {1u, 2u}) {
+    pool.join(node);
+    pool.round.set_exchange_seconds(node, 0.0002);
+  }
+  for (int i = 0; i < 200; ++i) EXPECT_LE(step_seconds(pool, {{1, 0.001}, {2, 0.001}}), 0.018);
+  EXPECT_EQ(std::ranges::count(pool.leased, pool.round.front_step(), &Grant::step), 2);
 }
 
 TEST(Round, a_step_is_given_out_at_once_where_exchanges_are_dear) {

@@ -49,6 +49,11 @@ struct SlotSamples {
   TensorView targets;  // [samples] of i64, i32 or u8 classes, or [samples, …] of f32
 };
 
+struct Slot {
+  SlotSamples samples;
+  std::uint64_t seed = 0;
+};
+
 struct Evaluation {
   double loss_sum = 0;
   std::uint64_t correct = 0;  // samples whose largest output is their class
@@ -72,17 +77,18 @@ class Engine {
   // Sums of earlier slots, each of as many floats as a contribution.
   using Addends = std::span<const float* const>;
 
-  // A slot's contribution with the addends: `contribution` = addends[n - 1] + (… + (addends[0] + the
-  // slot's)), each float rounded in that order. Adding where the gradient is taken anyway saves a pass over
-  // memory a slot. `contribution` may be one of the addends. The returned sums are the slot's alone. A pure
-  // function of its arguments: every random draw comes from `seed`. No memory may change during the call;
-  // between calls it may.
-  virtual Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                               Addends addends, std::span<float> contribution) = 0;
-  // The slot alone.
+  // What one slot contributes, or two (the first's + the second's), with the addends: `contribution` =
+  // addends[n - 1] + (… + (addends[0] + the slots')), each float rounded in that order. Adding where the
+  // gradients are at hand anyway saves passes over memory. `contribution` may be one of the addends. The
+  // returned sums are the slots' alone. A pure function of its arguments: every random draw comes from the
+  // slots' seeds. No memory may change during the call; between calls it may.
+  virtual Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+                               std::span<float> contribution) = 0;
+  // One slot alone.
   Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
                        std::span<float> contribution) {
-    return compute(state, samples, seed, {}, contribution);
+    const Slot slot{samples, seed};
+    return compute(state, {&slot, 1}, {}, contribution);
   }
 
   // With dropout off and buffers as they are.

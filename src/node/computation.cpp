@@ -21,13 +21,15 @@ TensorView rows_of(const TensorDescriptor& tensor, Bytes bytes, std::uint64_t fi
   return {bytes.subspan(first * row_bytes, count * row_bytes), tensor.dtype, shape};
 }
 
-std::vector<SlotSamples> slots_of(const Lease& lease, Bytes payload) {
+std::vector<Slot> slots_of(const Lease& lease, Bytes payload) {
   const auto views = views_of(lease.tensors, payload);
-  std::vector<SlotSamples> slots;
+  std::vector<Slot> slots;
   std::uint64_t first = 0;
   for (const std::uint32_t count : lease.slot_samples) {
-    slots.push_back({rows_of(lease.tensors[0], views[0].bytes(), first, count),
-                     rows_of(lease.tensors[1], views[1].bytes(), first, count)});
+    const auto slot = static_cast<std::uint32_t>(lease.block.first_slot + slots.size());
+    slots.push_back({{rows_of(lease.tensors[0], views[0].bytes(), first, count),
+                      rows_of(lease.tensors[1], views[1].bytes(), first, count)},
+                     slot_seed(lease.seed, slot)});
     first += count;
   }
   return slots;
@@ -39,23 +41,23 @@ Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<c
   const Instant begun = SteadyClock().now();
   const auto slots = slots_of(lease, payload);
   Computed computed;
-  W5XDE_CHECK(lease.work == Work::train ? train(lease, slots, state, computed)
-                                        : evaluate(slots, state, computed));
+  W5XDE_CHECK(lease.work == Work::train ? train(slots, state, computed) : evaluate(slots, state, computed));
   computed.busy = SteadyClock().now() - begun;
   return computed;
 }
 
-// Sums wait on a stack, as the digits of a binary counter do: each is of half as many slots as the one below.
-// A slot that completes a block takes the sums of the block's other parts with it, in one pass over memory.
-Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots,
-                          std::span<const float> state, Computed& computed) {
+// Two slots at a time. Sums wait on a stack, as the digits of a binary counter do: each is of half as many
+// slots as the one below. A pair that completes a block takes the sums of the block's other parts with it, in
+// one pass over memory.
+Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
   struct Waiting {
     Reduction::Buffer values;
     Sums sums;
   };
   std::vector<Waiting> waiting;
   std::vector<const float*> addends;
-  for (std::uint32_t i = 0; i < lease.block.slot_count; ++i) {
+  const std::size_t at_once = std::min<std::size_t>(2, slots.size());
+  for (std::size_t i = 0; i < slots.size() / at_once; ++i) {
     // The block's own slots from 0 on have the same tree below them: the block is aligned.
     const auto completed = static_cast<std::size_t>(std::countr_one(i));
     addends.clear();
@@ -63,9 +65,8 @@ Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots
       addends.push_back(reinterpret_cast<const float*>(waiting[waiting.size() - k].values->data()));
     }
     Waiting next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
-    const std::uint64_t seed = slot_seed(lease.seed, lease.block.first_slot + i);
     const std::span<float> floats(reinterpret_cast<float*>(next.values->data()), floats_);
-    W5XDE_TRY(next.sums, engine_.compute(state, slots[i], seed, addends, floats));
+    W5XDE_TRY(next.sums, engine_.compute(state, slots.subspan(i * at_once, at_once), addends, floats));
     for (std::size_t k = 0; k < completed; ++k) {
       next.sums = add(waiting.back().sums, next.sums);
       if (waiting.back().values) spare_.push_back(std::move(waiting.back().values));
@@ -78,14 +79,13 @@ Status Computation::train(const Lease& lease, std::span<const SlotSamples> slots
   return {};
 }
 
-Status Computation::evaluate(std::span<const SlotSamples> slots, std::span<const float> state,
-                             Computed& computed) {
+Status Computation::evaluate(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
   // The loss is a sum of floating-point numbers too: along the tree, or it would depend on how leases are
   // cut.
   Reduction reduction(static_cast<std::uint32_t>(slots.size()), 0);
   std::vector<Reduction::Buffer> none;
   for (std::uint32_t i = 0; i < slots.size(); ++i) {
-    W5XDE_TRY(const Evaluation evaluation, engine_.evaluate(state, slots[i]));
+    W5XDE_TRY(const Evaluation evaluation, engine_.evaluate(state, slots[i].samples));
     const Sums sums{evaluation.loss_sum, evaluation.samples};
     W5XDE_CHECK(reduction.add({i, 1}, std::make_unique<AlignedBuffer>(), sums, nullptr, none));
     computed.correct += evaluation.correct;

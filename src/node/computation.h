@@ -34,9 +34,8 @@ class Computation {
   void give_back(Reduction::Buffer values) { spare_.push_back(std::move(values)); }
 
  private:
-  Status train(const Lease& lease, std::span<const SlotSamples> slots, std::span<const float> state,
-               Computed& computed);
-  Status evaluate(std::span<const SlotSamples> slots, std::span<const float> state, Computed& computed);
+  Status train(std::span<const Slot> slots, std::span<const float> state, Computed& computed);
+  Status evaluate(std::span<const Slot> slots, std::span<const float> state, Computed& computed);
   Reduction::Buffer take_buffer();
 
   Engine& engine_;

@@ -34,9 +34,9 @@ Status FakeEngine::initialise(std::uint64_t seed, std::span<float> state) {
   return {};
 }
 
-Result<Sums> FakeEngine::compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                                 Addends addends, std::span<float> sum) {
-  std::vector<float> contribution(sum.size());
+Result<Sums> FakeEngine::compute_slot(std::span<const float> state, const Slot& slot,
+                                      std::span<float> contribution) {
+  const auto& [samples, seed] = slot;
   const auto inputs = floats_of(samples.inputs);
   const auto count = static_cast<std::size_t>(samples.inputs.shape()[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
@@ -61,10 +61,23 @@ Result<Sums> FakeEngine::compute(std::span<const float> state, const SlotSamples
   }
   // A node warms up with a lease of zeros; what tests spoil is the real ones.
   if (touch_ && seed != slot_seed(0, 0)) W5XDE_CHECK(touch_(seed, contribution));
-  for (const float* addend : addends) {
-    for (std::size_t i = 0; i < contribution.size(); ++i) contribution[i] = addend[i] + contribution[i];
+  return sums;
+}
+
+Result<Sums> FakeEngine::compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+                                 std::span<float> contribution) {
+  std::vector<float> sum(contribution.size());
+  W5XDE_TRY(Sums sums, compute_slot(state, slots[0], sum));
+  if (slots.size() == 2) {
+    std::vector<float> second(contribution.size());
+    W5XDE_TRY(const Sums second_sums, compute_slot(state, slots[1], second));
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = sum[i] + second[i];
+    sums = add(sums, second_sums);
   }
-  std::ranges::copy(contribution, sum.begin());
+  for (const float* addend : addends) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = addend[i] + sum[i];
+  }
+  std::ranges::copy(sum, contribution.begin());
   return sums;
 }
 

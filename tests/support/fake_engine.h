@@ -26,11 +26,13 @@ class FakeEngine final : public Engine {
   bool uses_cores() const override { return true; }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
   using Engine::compute;
-  Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
-                       Addends addends, std::span<float> contribution) override;
+  Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+                       std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
 
  private:
+  Result<Sums> compute_slot(std::span<const float> state, const Slot& slot, std::span<float> contribution);
+
   ModelDescription description_;
   Touch touch_;
 };
