@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <future>
+#include <string_view>
 
 #include "harness.h"
 #include "wire/messages.h"
@@ -132,7 +133,12 @@ BareSockets::BareSockets() {
   far = ::accept(listener, nullptr, nullptr);
   ::close(listener);
   const int on = 1;
-  for (const int fd : {near, far}) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // As ours are on loopback: a system's default may pace, where there is nothing to pace for.
+  constexpr std::string_view kControl = "reno";
+  for (const int fd : {near, far}) {
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kControl.data(), kControl.size());
+  }
 }
 
 BareSockets::~BareSockets() {

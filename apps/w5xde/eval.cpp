@@ -53,8 +53,7 @@ Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
   double correct = 0;
   for (std::uint64_t slot = 0; slot < batches.sampler().slots_per_epoch(); ++slot) {
     const auto batch = batches.make(slot, 1);
-    const auto views = views_of(batch->tensors, batch->payload());
-    W5XDE_TRY(const Evaluation part, engine.evaluate(state, {views[0], views[1]}));
+    W5XDE_TRY(const Evaluation part, engine.evaluate(state, {batch.payload[0], batch.payload[1]}));
     scores.loss += part.loss_sum;
     correct += static_cast<double>(part.correct);
     scores.samples += part.samples;

@@ -80,6 +80,7 @@ const Given kOther = {{"model", "mlp:10,20,10"},
                       {"seed", "18446744073709551615"},
                       {"threads", "2"},
                       {"codec", "zstd:3"},
+                      {"turns", "false"},
                       {"checkpoint-seconds", "0.25"},
                       {"keep", "8"},
                       {"evaluate-every", "10"}};

@@ -32,7 +32,10 @@ class BatchesTest : public testing::Test {
     return inputs;
   }
   static std::vector<std::byte> bytes_of_batch(const Batch& batch) {
-    return {batch.payload().begin(), batch.payload().end()};
+    std::vector<std::byte> bytes(batch.payload[0].bytes().begin(), batch.payload[0].bytes().end());
+    bytes.resize(align_up(bytes.size(), kPayloadAlignment));
+    bytes.insert(bytes.end(), batch.payload[1].bytes().begin(), batch.payload[1].bytes().end());
+    return bytes;
   }
 
   const Sampler::Options options_{.samples = 100, .batch = 9, .seed = 4};
@@ -42,17 +45,17 @@ class BatchesTest : public testing::Test {
 
 TEST_F(BatchesTest, a_payload_is_the_inputs_of_all_slots_then_their_targets_at_the_next_multiple_of_eight) {
   const auto batch = batches_.make(3, 3);
-  EXPECT_EQ(batch->slot_samples, (std::vector<std::uint32_t>{9, 9, 9}));
-  EXPECT_EQ(batch->tensors, (TensorList{{DType::f32, Shape{27, 5}}, {DType::i32, Shape{27}}}));
-  EXPECT_EQ(batch->bytes, 544u + 27 * 4);  // 540 bytes of inputs, 4 of padding
-  EXPECT_EQ(bytes_of_batch(*batch), plain(3, 3));
+  EXPECT_EQ(batch.slot_samples, (std::vector<std::uint32_t>{9, 9, 9}));
+  EXPECT_EQ(batch.tensors, (TensorList{{DType::f32, Shape{27, 5}}, {DType::i32, Shape{27}}}));
+  EXPECT_EQ(payload_bytes_of(batch.payload), 544u + 27 * 4);  // 540 bytes of inputs, 4 of padding
+  EXPECT_EQ(bytes_of_batch(batch), plain(3, 3));
 }
 
 TEST_F(BatchesTest, the_last_slot_of_an_epoch_has_what_is_left_and_the_next_begins_another) {
   const auto batch = batches_.make(10, 4);
-  EXPECT_EQ(batch->slot_samples, (std::vector<std::uint32_t>{9, 1, 9, 9}));
-  EXPECT_EQ(batch->tensors[0].shape, (Shape{28, 5}));
-  EXPECT_EQ(bytes_of_batch(*batch), plain(10, 4));
+  EXPECT_EQ(batch.slot_samples, (std::vector<std::uint32_t>{9, 1, 9, 9}));
+  EXPECT_EQ(batch.tensors[0].shape, (Shape{28, 5}));
+  EXPECT_EQ(bytes_of_batch(batch), plain(10, 4));
 }
 
 TEST_F(BatchesTest, however_slots_are_put_together_their_samples_are_the_same) {
@@ -60,33 +63,62 @@ TEST_F(BatchesTest, however_slots_are_put_together_their_samples_are_the_same) {
   std::vector<std::byte> inputs;
   for (std::uint64_t slot = 8; slot < 12; ++slot) {
     const auto one = batches_.make(slot, 1);
-    const Bytes part = one->payload().first(one->tensors[0].byte_count());
+    const Bytes part = one.payload[0].bytes();
     inputs.insert(inputs.end(), part.begin(), part.end());
   }
-  EXPECT_TRUE(std::ranges::equal(inputs, whole->payload().first(inputs.size())));
+  EXPECT_TRUE(std::ranges::equal(inputs, whole.payload[0].bytes()));
 }
 
 TEST_F(BatchesTest, memory_is_used_again_but_never_while_somebody_holds_the_batch) {
-  std::vector<std::pair<std::shared_ptr<const Batch>, std::uint64_t>> held;
+  std::vector<std::pair<Batch, std::uint64_t>> held;
   for (std::uint64_t round = 0; round < 100; ++round) {  // more than are kept for use again
     held.emplace_back(batches_.make(round, 2), round);
     if (round % 3 == 0) held.erase(held.begin() + static_cast<std::ptrdiff_t>(round % held.size()));
   }
   std::set<const std::byte*> places;
   for (const auto& [batch, first] : held) {
-    EXPECT_EQ(bytes_of_batch(*batch), plain(first, 2)) << first;
-    EXPECT_TRUE(places.insert(batch->payload().data()).second) << "two batches in one place";
+    EXPECT_EQ(bytes_of_batch(batch), plain(first, 2)) << first;
+    EXPECT_TRUE(places.insert(batch.payload[0].bytes().data()).second) << "two batches in one place";
   }
-  const std::byte* place = held.front().first->payload().data();
+  const std::byte* place = held.front().first.payload[0].bytes().data();
   held.erase(held.begin());
-  EXPECT_EQ(batches_.make(7, 1)->payload().data(), place) << "what is free is taken first";
+  EXPECT_EQ(batches_.make(7, 1).payload[0].bytes().data(), place) << "what is free is taken first";
 }
 
-TEST_F(BatchesTest, a_smaller_batch_in_the_memory_of_a_larger_one_has_zeros_for_padding) {
-  (void)batches_.make(0, 8);
-  const auto batch = batches_.make(11, 1);
-  EXPECT_EQ(batch->bytes, 24u + 4);
-  EXPECT_EQ(bytes_of_batch(*batch), plain(11, 1));
+TEST_F(BatchesTest, slots_that_were_prepared_are_not_copied_again) {
+  batches_.prepare(24, 8);
+  const auto whole = batches_.make(24, 8);
+  const auto part = batches_.make(26, 2), again = batches_.make(26, 2);
+  EXPECT_EQ(part.payload[0].bytes().data(), whole.payload[0].bytes().data() + 2 * 9 * 20);
+  EXPECT_EQ(part.payload[0].bytes().data(), again.payload[0].bytes().data());
+  EXPECT_EQ(bytes_of_batch(part), plain(26, 2));
+  // Across the end of what is prepared, and of the epoch.
+  EXPECT_EQ(bytes_of_batch(batches_.make(30, 8)), plain(30, 8));
+  EXPECT_EQ(bytes_of_batch(batches_.make(20, 8)), plain(20, 8));
+}
+
+TEST_F(BatchesTest, what_is_prepared_stays_as_it_is_while_a_lease_holds_it) {
+  std::vector<std::pair<Batch, std::uint64_t>> held;
+  for (std::uint64_t first = 0; first < 400; first += 4) {
+    batches_.prepare(first + 4, 4);
+    held.emplace_back(batches_.make(first + 1, 2), first + 1);
+    if (held.size() > 20) held.erase(held.begin());
+    for (const auto& [batch, slot] : held) ASSERT_EQ(bytes_of_batch(batch), plain(slot, 2)) << slot;
+  }
+}
+
+TEST(Batches, large_steps_are_prepared_on_another_thread) {
+  const auto data = open_dataset("random:1000,10,4096", Split::train, 1).value();
+  const Sampler::Options options{.samples = 4096, .batch = 64, .seed = 4};
+  ThreadPool pool(1);
+  Batches ahead(data, options, &pool), plain(data, options);
+  for (std::uint64_t step = 0; step < 30; ++step) {
+    ahead.prepare((step + 1) * 8, 8);
+    const Batch batch = ahead.make(step * 8 + 2, 2), expected = plain.make(step * 8 + 2, 2);
+    for (const std::size_t i : {0u, 1u}) {
+      ASSERT_TRUE(std::ranges::equal(batch.payload[i].bytes(), expected.payload[i].bytes())) << step;
+    }
+  }
 }
 
 }  // namespace

@@ -46,13 +46,15 @@ Result<std::unique_ptr<Coordinator>> Coordinator::listen(AsioLoop& loop, Options
   return self;
 }
 
+SectionCodec Coordinator::codec() const {
+  return {.lossless = parse_lossless(options_.config.codec).value()};
+}
+
 void Coordinator::accept(std::unique_ptr<Stream> stream) {
   if (sessions_.size() >= Limits{}.connections_max || phase_ == Phase::ended) return;
-  SectionCodec codec;
-  codec.lossless = parse_lossless(options_.config.codec).value();
   const NodeId id = next_node_++;
   Session::Host& host = *this;
-  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), codec, &pool_, log_);
+  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), codec(), &pool_, log_);
 }
 
 Status Coordinator::begin(Material material) {
@@ -60,7 +62,8 @@ Status Coordinator::begin(Material material) {
   const CheckpointInfo& from = material.checkpoint.info();
   batches_.emplace(
       material.data,
-      Sampler::Options{.samples = material.data->samples(), .batch = config.batch, .seed = config.seed});
+      Sampler::Options{.samples = material.data->samples(), .batch = config.batch, .seed = config.seed},
+      &pool_);
   const std::uint64_t slots_total = config.slots_total(batches_->sampler().slots_per_epoch());
   const std::uint64_t steps_total = (slots_total + config.step_slots() - 1) / config.step_slots();
   W5XDE_TRY(const Schedule schedule, parse_schedule(config.schedule, steps_total));
@@ -69,6 +72,7 @@ Status Coordinator::begin(Material material) {
       Learner::from(material.checkpoint,
                     {.optimizer = config.optimizer, .schedule = schedule, .clip_norm = config.clip_norm},
                     &pool_));
+  broadcast_.emplace(codec(), &pool_);
   round_.emplace(Round::Options{.mode = config.mode,
                                 .slots = config.step_slots(),
                                 .slots_total = slots_total,
@@ -188,8 +192,11 @@ void Coordinator::ended(Session& session, const Error& reason) {
                                        .reason = reason.message,
                                        .batches = session.tally.batches});
     if (phase_ == Phase::training) event(fmt::format("{} left: {}", session.name(), reason.message));
-    // What no node can compute, none will; the others would only follow.
-    if (phase_ == Phase::training && reason.kind == ErrorKind::invalid) fail(reason);
+    // One node that cannot compute may be broken; what two cannot, or the last one, nobody will.
+    if (phase_ == Phase::training && reason.kind == ErrorKind::invalid &&
+        (++nodes_unable_ > 1 || round_->nodes() == 0)) {
+      fail(reason);
+    }
   } else if (!session.name().empty()) {
     log_.normal("{} ({}) did not come in: {}", session.name(), session.peer(), reason.message);
   } else {
@@ -211,11 +218,14 @@ Status Coordinator::send(const Grant& grant) {
   Session& session = *sessions_.at(grant.node);
   const bool train = grant.work == Work::train;
   const bool now = !train || options_.config.mode == Mode::async || grant.step == round_->front_step();
-  if (now && session.version_sent() != learner_->version()) W5XDE_CHECK(session.send_parameters(*learner_));
+  if (now && session.version_sent() != learner_->version())
+    W5XDE_CHECK(session.send_parameters(*learner_, *broadcast_));
   // In sync the version of a step's parameters is known before they are: they are those of the step's number.
   const std::uint64_t ahead =
       options_.config.mode == Mode::sync && train ? grant.step - round_->front_step() : 0;
   const std::uint64_t first = train ? grant.step * options_.config.step_slots() : 0;
+  // This step's samples were put together when the step before was leased.
+  if (train) batches_->prepare(first + options_.config.step_slots(), round_->slots_of(grant.step + 1));
   return session.send_lease(grant, learner_->version() + ahead, step_seed(options_.config.seed, grant.step),
                             (train ? *batches_ : *evaluation_batches_)
                                 .make(first + grant.block.first_slot, grant.block.slot_count));
@@ -226,7 +236,8 @@ Status Coordinator::send(const Grant& grant) {
 void Coordinator::send_newest(Session& session) {
   if (!session.is_ready() || !session.awaits(learner_->version())) return;
   if (session.version_sent() != UINT64_MAX && session.connection().queued_bytes() > 0) return;
-  if (Status sent = session.send_parameters(*learner_); !sent.ok()) session.close(std::move(sent).error());
+  if (Status sent = session.send_parameters(*learner_, *broadcast_); !sent.ok())
+    session.close(std::move(sent).error());
 }
 
 void Coordinator::drained(Session& session) {

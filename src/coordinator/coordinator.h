@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "coordinator/batches.h"
+#include "coordinator/broadcast.h"
 #include "coordinator/learner.h"
 #include "coordinator/recorder.h"
 #include "coordinator/round.h"
@@ -80,6 +81,7 @@ class Coordinator final : private Session::Host {
   void drained(Session& session) override;
   void ended(Session& session, const Error& reason) override;
 
+  SectionCodec codec() const;
   void accept(std::unique_ptr<Stream> stream);
   void tick();
   void arm_tick();
@@ -129,6 +131,7 @@ class Coordinator final : private Session::Host {
   std::optional<Material> material_;
   Offer offer_;
   std::unique_ptr<Learner> learner_;
+  std::optional<Broadcast> broadcast_;
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;
   std::optional<Round> round_;
@@ -165,6 +168,7 @@ class Coordinator final : private Session::Host {
   CheckpointInfo counted_;
   std::vector<NodeSummary> left_;  // nodes that are gone, by name
   std::uint64_t nodes_seen_ = 0;
+  std::uint64_t nodes_unable_ = 0;  // left because they could not compute a lease
   std::uint64_t batches_here_ = 0;  // committed by this process
   std::string engine_, processor_;
   std::deque<StatusReport::Departure> departures_;

@@ -10,8 +10,6 @@ namespace w5xde {
 
 namespace {
 
-// Parameters travel in parts of this size, so that a node's heartbeat gets in between.
-constexpr std::uint64_t kParameterPartFloats = 4 * 1024 * 1024;
 constexpr std::uint64_t kModelPartBytes = 4 * kMiB;
 // What an exchange costs the two processes at least, and a byte of it, through two sockets and two hashes:
 // measured on loopback.
@@ -182,25 +180,13 @@ double Session::exchange_seconds() const {
   return kExchangeSeconds + round_trip + bytes * seconds_per_byte;
 }
 
-Status Session::send_parameters(const Learner& learner) {
-  const std::uint64_t floats = learner.floats();
-  for (std::uint64_t first = 0; first < floats; first += kParameterPartFloats) {
-    const std::uint64_t count = std::min(kParameterPartFloats, floats - first);
-    head_.clear();
-    encode(Parameters{.version = learner.version(),
-                      .first_float = first,
-                      .floats_total = floats,
-                      .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(count)}}}},
-           head_);
-    const Bytes part = learner.state_bytes().subspan(first * sizeof(float), count * sizeof(float));
-    W5XDE_CHECK(sender_.send(*connection_, FrameType::parameters, head_, part, learner.state()));
-  }
+Status Session::send_parameters(const Learner& learner, Broadcast& broadcast) {
+  W5XDE_CHECK(broadcast.send(learner, *connection_, sender_.stats()));
   version_sent_ = learner.version();
   return {};
 }
 
-Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed,
-                           std::shared_ptr<const Batch> batch) {
+Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch) {
   head_.clear();
   encode(Lease{.lease_id = grant.lease,
                .step = grant.step,
@@ -208,16 +194,15 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                .seed = seed,
                .block = grant.block,
                .work = grant.work,
-               .slot_samples = batch->slot_samples,
-               .tensors = batch->tensors},
+               .slot_samples = std::move(batch.slot_samples),
+               .tensors = batch.tensors},
          head_);
   out_.push_back({.lease = grant.lease,
                   .work = grant.work,
                   .block = grant.block,
-                  .samples = static_cast<std::uint64_t>(batch->tensors[0].shape[0]),
+                  .samples = static_cast<std::uint64_t>(batch.tensors[0].shape[0]),
                   .version = version});
-  const Bytes payload = batch->payload();
-  return sender_.send(*connection_, FrameType::lease, head_, payload, std::move(batch));
+  return sender_.send(*connection_, FrameType::lease, head_, batch.payload, std::move(batch.memory));
 }
 
 }  // namespace w5xde

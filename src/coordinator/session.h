@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "coordinator/batches.h"
+#include "coordinator/broadcast.h"
 #include "coordinator/learner.h"
 #include "coordinator/round.h"
 #include "net/connection.h"
@@ -56,11 +57,10 @@ class Session final : private Connection::Owner {
 
   // Sends the offer, once the hello is in.
   void offer();
-  // All floats of a version. `state` is held until they are written.
-  Status send_parameters(const Learner& learner);
+  // All floats of the learner's version.
+  Status send_parameters(const Learner& learner, Broadcast& broadcast);
   std::uint64_t version_sent() const { return version_sent_; }
-  Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed,
-                    std::shared_ptr<const Batch> batch);
+  Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch);
   // It has leases that it can do nothing with (compute, or find void) before it has this version.
   bool awaits(std::uint64_t version) const;
   void close(Error reason) { connection_->close(std::move(reason)); }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -24,15 +26,24 @@ class PayloadSender {
  public:
   PayloadSender(const SectionCodec& codec, ThreadPool* pool) : codec_(codec), pool_(pool) {}
 
-  // Sends a frame whose payload, before the codec, is `raw`; `keep` holds that memory.
-  Status send(Connection& connection, FrameType type, Bytes head, Bytes raw,
+  // What of these tensors travels where that is less than they are.
+  struct Section {
+    Bytes bytes;
+    std::shared_ptr<const void> keep;
+  };
+  std::optional<Section> encode(std::span<const TensorView> payload);
+
+  // Sends a frame with these tensors; `keep` holds their memory.
+  Status send(Connection& connection, FrameType type, Bytes head, std::span<const TensorView> payload,
               std::shared_ptr<const void> keep);
   const PayloadStats& stats() const { return stats_; }
+  PayloadStats& stats() { return stats_; }
 
  private:
   SectionCodec codec_;
   ThreadPool* pool_;
   SectionEncoder encoder_;
+  AlignedBuffer joined_;  // tensors side by side, for the codec
   PayloadStats stats_;
 };
 

@@ -58,7 +58,8 @@ class PayloadCodecTest : public testing::Test {
     connect(expected, pool);
     sender_.emplace(codec, pool);
     const auto kept = std::make_shared<std::vector<std::byte>>(raw);
-    ASSERT_TRUE(sender_->send(*near_, FrameType::tensors, {}, *kept, kept).ok());
+    const TensorView view = TensorView::of_bytes(*kept);
+    ASSERT_TRUE(sender_->send(*near_, FrameType::tensors, {}, {&view, 1}, kept).ok());
     loop_.run_for(std::chrono::milliseconds(1));
     EXPECT_EQ(kept.use_count(), 1) << "the memory is free once it is written";
   }

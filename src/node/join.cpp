@@ -11,6 +11,8 @@ namespace w5xde {
 
 namespace {
 
+constexpr unsigned kFruitlessStaysMax = 5;
+
 // Connects and works, again and again.
 class Member {
  public:
@@ -59,10 +61,15 @@ class Member {
     const bool parted = node_->parted();
     log_.verbose("{}: {} slots computed; {}", options_.node.name, node_->slots_computed(),
                  reason.to_string());
+    fruitless_stays_ = node_->slots_computed() > 0 ? 0 : fruitless_stays_ + 1;
     node_.reset();
+    // A byte that went wrong on its way is the link's fault, whichever side saw it. One that does so every
+    // time is not.
+    const bool link_at_fault = reason.kind == ErrorKind::disconnected ||
+                               (reason.kind == ErrorKind::corrupt && fruitless_stays_ < kFruitlessStaysMax);
     if (leaving_ || (parted && reason.kind == ErrorKind::disconnected)) {
       result_ = Status();
-    } else if (parted || reason.kind != ErrorKind::disconnected) {
+    } else if (!link_at_fault) {
       result_ = Status(reason);
     } else {
       log_.normal("{}: {}; connecting again", options_.node.name, reason.message);
@@ -84,6 +91,7 @@ class Member {
   Signals signals_;
   std::unique_ptr<Node> node_;
   bool leaving_ = false;
+  unsigned fruitless_stays_ = 0;  // in a row
   std::optional<Status> result_;
 };
 

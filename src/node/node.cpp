@@ -355,12 +355,13 @@ Status Node::answer(const Lease& lease, Computed& result) {
   const auto floats = static_cast<std::int64_t>(engine_->description().floats());
   contribution.tensors = {{DType::f32, Shape{floats}}};
   encode(contribution, head_);
-  const Bytes raw(result.values->data(), static_cast<std::size_t>(floats) * sizeof(float));
+  const TensorView values({result.values->data(), static_cast<std::size_t>(floats) * sizeof(float)},
+                          DType::f32, Shape{floats});
   // When the last byte is written the memory comes back.
   std::shared_ptr<AlignedBuffer> keep(result.values.release(), [returned = returned_](AlignedBuffer* buffer) {
     returned->emplace_back(buffer);
   });
-  return sender_->send(*connection_, FrameType::contribution, head_, raw, std::move(keep));
+  return sender_->send(*connection_, FrameType::contribution, head_, {&values, 1}, std::move(keep));
 }
 
 Status Node::answer_void(const Lease& lease) {

@@ -23,12 +23,6 @@ std::uint64_t padding_before(std::uint64_t payload_offset) {
   return align_up(payload_offset, kPayloadAlignment) - payload_offset;
 }
 
-std::uint64_t payload_bytes_of(std::span<const TensorView> payload) {
-  std::uint64_t end = 0;
-  for (const TensorView& tensor : payload) end = align_up(end, kPayloadAlignment) + tensor.byte_count();
-  return end;
-}
-
 }  // namespace
 
 void FrameWriter::Ring::push(QueuedPtr frame) {
@@ -74,6 +68,7 @@ Status FrameWriter::push(const OutgoingFrame& frame, Instant now) {
   queued->front.insert(queued->front.end(), frame.head.begin(), frame.head.end());
   queued->payload.assign(frame.payload.begin(), frame.payload.end());
   queued->keep = frame.keep;
+  queued->shared_checksum = frame.checksum;
   queued->pushed_at = now;
   queued->bytes = bytes;
   (frame.urgent ? urgent_ : queue_).push(std::move(queued));
@@ -99,14 +94,19 @@ bool FrameWriter::begin_frame() {
   part_offset_ = 0;
   payload_offset_ = 0;
   hash_.reset();
+  hashed_before_ = current_->shared_checksum && current_->shared_checksum->has_value();
   return true;
+}
+
+void FrameWriter::hash(Bytes piece) {
+  if (!hashed_before_) hash_.update(piece);
 }
 
 bool FrameWriter::stage_piece() {
   switch (phase_) {
     case Phase::front:
       // The header carries a checksum of its own; the frame's covers what comes after it.
-      hash_.update(Bytes(current_->front).subspan(kFrameHeaderBytes));
+      hash(Bytes(current_->front).subspan(kFrameHeaderBytes));
       add(current_->front);
       phase_ = Phase::payload;
       return true;
@@ -115,7 +115,8 @@ bool FrameWriter::stage_piece() {
       phase_ = Phase::checksum;
       return true;
     case Phase::checksum:
-      store(current_->checksum.data(), hash_.digest());
+      store(current_->checksum.data(), hashed_before_ ? **current_->shared_checksum : hash_.digest());
+      if (current_->shared_checksum && !hashed_before_) *current_->shared_checksum = hash_.digest();
       add(current_->checksum);
       current_->written_when = total_staged_;
       staged_frames_.push(std::move(current_));
@@ -130,7 +131,7 @@ bool FrameWriter::stage_payload() {
   if (part_offset_ == 0) {
     if (const std::uint64_t padding = padding_before(payload_offset_); padding != 0) {
       const Bytes zeros = Bytes(kZeros).first(padding);
-      hash_.update(zeros);
+      hash(zeros);
       add(zeros);
       payload_offset_ += padding;
       return true;
@@ -150,7 +151,7 @@ bool FrameWriter::stage_payload() {
       tensor.gather(part_offset_ / size_of(tensor.dtype()), block);
       piece = block;
     }
-    hash_.update(piece);
+    hash(piece);
     add(piece);
     part_offset_ += piece.size();
     payload_offset_ += piece.size();
@@ -191,6 +192,7 @@ void FrameWriter::finish_written() {
     queued_bytes_ -= done->bytes;
     ++frames_written_;
     done->keep.reset();
+    done->shared_checksum.reset();
     done->payload.clear();
     // A large head is rare; its memory is not kept for the next small one.
     if (done->front.capacity() <= Limits::kQueuedFrameBytes) spare_.push_back(std::move(done));

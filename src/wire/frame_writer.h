@@ -29,6 +29,8 @@ struct OutgoingFrame {
   std::span<const TensorView> payload = {};  // each starts at a multiple of kPayloadAlignment; may be strided
   std::shared_ptr<const void> keep = nullptr;
   bool urgent = false;  // ahead of every frame that is not begun: heartbeats must not wait behind gradients
+  // Shared by frames with the same head and payload: the first that is hashed fills it in for the others.
+  std::shared_ptr<std::optional<std::uint64_t>> checksum = nullptr;
 };
 
 // The send queue of a connection, without I/O: frames in, pieces of memory to write out. Nothing is
@@ -62,6 +64,7 @@ class FrameWriter {
     std::vector<TensorView> payload;
     std::array<std::byte, kFrameChecksumBytes> checksum{};
     std::shared_ptr<const void> keep;
+    std::shared_ptr<std::optional<std::uint64_t>> shared_checksum;
     Instant pushed_at;
     std::uint64_t bytes = 0;
     std::uint64_t written_when =
@@ -90,6 +93,7 @@ class FrameWriter {
   // Stages the next piece of the frame that is begun; false when it must wait for room.
   bool stage_piece();
   bool stage_payload();
+  void hash(Bytes piece);
   void add(Bytes piece);
   void finish_written();
 
@@ -105,6 +109,7 @@ class FrameWriter {
   std::uint64_t part_offset_ = 0;  // staged bytes of that part
   std::uint64_t payload_offset_ = 0;
   Hash64 hash_;
+  bool hashed_before_ = false;  // current_ has the same checksum as another frame, which is known
   AlignedBuffer gather_;
 
   std::array<iovec, 64> pieces_{};

@@ -135,6 +135,21 @@ TEST(FrameWriterTest, memory_is_kept_until_the_last_byte_is_written_and_no_longe
   EXPECT_TRUE(watched.expired());
 }
 
+TEST(FrameWriterTest, frames_that_share_a_checksum_are_hashed_once) {
+  const std::vector<std::byte> payload(3 * kMiB, std::byte{7});
+  const TensorView view = TensorView::of_bytes(payload);
+  const auto frame = [&](std::shared_ptr<std::optional<std::uint64_t>> checksum) {
+    return bytes_of_frame({.payload = {&view, 1}, .checksum = std::move(checksum)});
+  };
+  const auto checksum = std::make_shared<std::optional<std::uint64_t>>();
+  const auto alone = frame(nullptr);
+  EXPECT_EQ(frame(checksum), alone);
+  ASSERT_TRUE(checksum->has_value());
+  EXPECT_EQ(frame(checksum), alone);
+  **checksum += 1;  // believed, not computed again
+  EXPECT_NE(frame(checksum), alone);
+}
+
 TEST(FrameWriterTest, the_oldest_frame_is_the_one_that_waits_longest) {
   FrameWriter writer{Limits()};
   EXPECT_FALSE(writer.oldest().has_value());

@@ -59,10 +59,23 @@ TensorDescriptor TensorDescriptor::of(const TensorView& tensor, std::string name
   return {tensor.dtype(), tensor.shape(), tensor.requires_grad(), std::move(name)};
 }
 
-std::uint64_t payload_bytes_of(const TensorList& tensors) {
+namespace {
+
+template <class Tensors>
+std::uint64_t bytes_side_by_side(const Tensors& tensors) {
   std::uint64_t end = 0;
-  for (const TensorDescriptor& tensor : tensors) end = align_up(end, kPayloadAlignment) + tensor.byte_count();
+  for (const auto& tensor : tensors) end = align_up(end, kPayloadAlignment) + tensor.byte_count();
   return end;
+}
+
+}  // namespace
+
+std::uint64_t payload_bytes_of(const TensorList& tensors) {
+  return bytes_side_by_side(tensors);
+}
+
+std::uint64_t payload_bytes_of(std::span<const TensorView> tensors) {
+  return bytes_side_by_side(tensors);
 }
 
 std::vector<TensorView> views_of(const TensorList& tensors, Bytes payload) {

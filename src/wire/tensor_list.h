@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ using TensorList = std::vector<TensorDescriptor>;
 
 // How long the payload of these tensors is before any codec.
 std::uint64_t payload_bytes_of(const TensorList& tensors);
+std::uint64_t payload_bytes_of(std::span<const TensorView> tensors);
 
 // The tensors as they lie in a payload of payload_bytes_of(tensors) bytes.
 std::vector<TensorView> views_of(const TensorList& tensors, Bytes payload);

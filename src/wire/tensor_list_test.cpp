@@ -125,7 +125,7 @@ TEST(TensorListTest, tensors_lie_in_the_payload_at_multiples_of_eight) {
                               {DType::i16, Shape{0, 4}, false, "none"},
                               {DType::boolean, Shape{}, false, "last"}};
   EXPECT_EQ(payload_bytes_of(tensors), 8u + 16u + 1u);
-  EXPECT_EQ(payload_bytes_of({}), 0u);
+  EXPECT_EQ(payload_bytes_of(TensorList{}), 0u);
   AlignedBuffer buffer;
   const MutableBytes payload = buffer.take(25);
   const auto views = views_of(tensors, payload);

@@ -108,14 +108,14 @@ TEST_P(SameBitsTest, three_nodes_learn_what_one_learns) {
 }
 
 TEST_P(SameBitsTest, seven_nodes_learn_what_one_learns) {
-  Process coordinator = pool_.train(7);
+  Process coordinator = pool_.train(7, {"--turns", "false"});
   expect_same(coordinator);
   EXPECT_EQ(pool_.summary().at("nodes"), 7);
   expect_every_batch_has_its_node();
 }
 
 TEST_P(SameBitsTest, nodes_may_come_late) {
-  Process coordinator = pool_.serve();
+  Process coordinator = pool_.serve({"--turns", "false"});  // so that late ones have work at once
   Process first = pool_.join("first");
   pool_.wait_for("step", 1);
   // However fast it is, it must not be done before the others are there.
@@ -163,7 +163,7 @@ TEST_P(SameBitsTest, killed_local_nodes_are_started_again) {
 }
 
 TEST_P(SameBitsTest, a_frozen_node_holds_nobody_up) {
-  Process coordinator = pool_.serve({"--wait-for", "3"});
+  Process coordinator = pool_.serve({"--wait-for", "3", "--turns", "false"});  // so that it holds a lease
   Process one = pool_.join("one");
   Process two = pool_.join("two");
   Process frozen = pool_.join("frozen");

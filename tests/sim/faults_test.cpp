@@ -124,6 +124,12 @@ TEST_F(HostileNodeTest, a_contribution_to_a_lease_of_somebody_else) {
   expect_dropped("a contribution to a lease that it does not have");
 }
 
+TEST_F(HostileNodeTest, one_that_says_that_the_run_cannot_be_computed) {
+  start();
+  peer_->connection().close(invalid("nine classes"));
+  expect_others_untouched("nine classes");
+}
+
 TEST_F(HostileNodeTest, the_same_contribution_twice) {
   start();
   peer_->say(FrameType::contribution, Contribution{.lease_id = lease_.lease_id, .block = lease_.block});

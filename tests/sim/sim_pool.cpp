@@ -60,13 +60,12 @@ std::string plain_hash(const RunConfig& config) {
     Reduction reduction(config.slots, learner->floats());
     for (std::uint32_t slot = 0; slot < config.slots; ++slot) {
       const auto batch = batches.make(step * config.slots + slot, 1);
-      const auto views = views_of(batch->tensors, batch->payload());
       auto buffer = learner->take_buffer();
       const std::span<float> values(reinterpret_cast<float*>(buffer->data()), learner->floats());
       const std::span<const float> state(reinterpret_cast<const float*>(learner->state()->data()),
                                          learner->floats());
-      const auto sums =
-          engine.compute(state, {views[0], views[1]}, slot_seed(step_seed(config.seed, step), slot), values);
+      const auto sums = engine.compute(state, {batch.payload[0], batch.payload[1]},
+                                       slot_seed(step_seed(config.seed, step), slot), values);
       EXPECT_TRUE(reduction.add({slot, 1}, std::move(buffer), *sums, nullptr, learner->spare()).ok());
     }
     Sums sums;
