@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "blocks.h"
 #include "model.h"
 #include "samples.h"
 
@@ -54,61 +55,6 @@ Result<std::shared_ptr<const BlockLayout>> layout_of(const std::vector<ModelTens
     W5XDE_TRY(entries.emplace_back(), entry_of(named));
   }
   return BlockLayout::make(std::move(entries), kFloatsMax);
-}
-
-at::Tensor view_of(const float* memory, const at::Tensor& like) {
-  // from_blob has no const; nothing writes through a view of state.
-  return at::from_blob(const_cast<float*>(memory), like.sizes(), at::kFloat);
-}
-
-// Copies any tensor of numbers to memory that is laid out row by row.
-void copy_out(const at::Tensor& from, float* to) {
-  if (from.is_cpu() && from.scalar_type() == at::kFloat && from.is_contiguous()) {
-    std::memcpy(to, from.data_ptr<float>(), static_cast<std::size_t>(from.numel()) * sizeof(float));
-  } else {
-    const at::NoGradGuard data_only;
-    view_of(to, from).copy_(from);
-  }
-}
-
-void copy_in(const float* from, const at::Tensor& to) {
-  if (to.is_cpu() && to.scalar_type() == at::kFloat) {  // contiguous: the engine made it so
-    std::memcpy(to.data_ptr<float>(), from, static_cast<std::size_t>(to.numel()) * sizeof(float));
-  } else if (to.is_cpu()) {
-    *to.data_ptr<std::int64_t>() = static_cast<std::int64_t>(*from);
-  } else {
-    const at::NoGradGuard data_only;
-    to.copy_(view_of(from, to));
-  }
-}
-
-// Stores the values of one slot or two, with what the addends have in their place, from float `offset` on.
-// Tile by tile, so that every block is read and written once.
-void store_sum(std::span<const float* const> values, std::uint64_t count, std::uint64_t offset,
-               Engine::Addends addends, std::span<float> out) {
-  constexpr std::uint64_t kTile = 4096;
-  alignas(64) std::array<float, kTile> tile;
-  for (std::uint64_t first = 0; first < count; first += kTile) {
-    const std::uint64_t size = std::min(kTile, count - first);
-    const float* sum = values.back() + first;
-    const auto add = [&](const float* other) {
-      for (std::uint64_t k = 0; k < size; ++k) tile[k] = other[k] + sum[k];
-      sum = tile.data();
-    };
-    if (values.size() == 2) add(values.front() + first);
-    for (const float* addend : addends) add(addend + offset + first);
-    std::memcpy(out.data() + offset + first, sum, size * sizeof(float));
-  }
-}
-
-// Zeroes what lies between the tensors of a block.
-void clear_padding(const BlockLayout& layout, std::span<float> block) {
-  const auto entries = layout.entries();
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::uint64_t end = entries[i].offset + entries[i].shape.elements();
-    const std::uint64_t next = i + 1 < entries.size() ? entries[i + 1].offset : layout.floats();
-    std::fill_n(block.begin() + static_cast<std::ptrdiff_t>(end), next - end, 0.0F);
-  }
 }
 
 class TorchEngine : public Engine {
@@ -457,7 +403,7 @@ Result<Sums> TorchEngine::compute(std::span<const float> state, std::span<const 
         store_sum({values.data(), slots.size()}, entries[i].shape.elements(), first + entries[i].offset,
                   addends, contribution);
       }
-      clear_padding(layout, contribution.subspan(first));
+      layout.clear_padding(contribution.subspan(first));
     };
     store(&Parts::gradients, *description_.parameters, 0);
     store(&Parts::changes, *description_.buffers, description_.parameters->floats());

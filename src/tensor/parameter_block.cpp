@@ -53,6 +53,14 @@ Result<std::shared_ptr<const BlockLayout>> BlockLayout::make(std::vector<Entry> 
   return std::shared_ptr<const BlockLayout>(std::move(layout));
 }
 
+void BlockLayout::clear_padding(std::span<float> block) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::uint64_t end = entries_[i].offset + entries_[i].shape.elements();
+    const std::uint64_t next = i + 1 < entries_.size() ? entries_[i + 1].offset : floats_;
+    std::ranges::fill(block.subspan(end, next - end), 0.0f);
+  }
+}
+
 const BlockLayout::Entry* BlockLayout::find(std::string_view name) const {
   const auto found = std::ranges::find(entries_, name, &Entry::name);
   return found == entries_.end() ? nullptr : &*found;

@@ -33,6 +33,8 @@ class BlockLayout {
   const Entry* find(std::string_view name) const;
   std::uint64_t floats() const { return floats_; }          // padding included
   std::uint64_t parameters() const { return parameters_; }  // padding not included
+  // Zeroes what lies between the tensors of a block.
+  void clear_padding(std::span<float> block) const;
 
   // Same for the same names, shapes and order: what two sides compare before they exchange blocks.
   std::uint64_t fingerprint() const { return fingerprint_; }

@@ -1,0 +1,81 @@
+// Lossy codecs for gradients: floats in, far fewer bytes out, nearly the same floats back. What a stage
+// loses, error feedback keeps: the encoder adds what it could not say last time to what it has to say now, so
+// that over time everything arrives.
+//
+//   codec          bytes of n floats       loses, of a chunk whose largest magnitude is M
+//   fp16           2n                      2^-11 of each value, or 2^-25 M
+//   bf16           2n                      2^-8 of each value
+//   int8           n                       M / 254
+//   onebit         n / 8                   all but signs and the two means; feedback
+//   topk:DENSITY   about 6 DENSITY n       all but the largest; feedback, with momentum correction
+//   powersgd:RANK  4 RANK (rows + columns) all but the RANK main directions of each matrix; feedback
+//
+// fp16 and bf16 have no state: the same floats give the same bytes, whoever encodes them. A gradient with a
+// float that is no number arrives with one too, and leaves no trace in what comes after. Decoding never
+// trusts its input.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "tensor/parameter_block.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+enum class GradientKind : std::uint8_t {
+  none = 0,
+  fp16 = 1,
+  bf16 = 2,
+  int8 = 3,
+  onebit = 4,
+  topk = 5,
+  powersgd = 6,
+};
+
+struct GradientCodec {
+  GradientKind kind = GradientKind::none;
+  double density = 0;      // topk: the part of all floats that travels
+  std::uint32_t rank = 0;  // powersgd
+
+  bool stateless() const { return kind <= GradientKind::bf16; }
+  bool operator==(const GradientCodec&) const = default;
+};
+
+// "none", "fp16", "bf16", "int8", "onebit", "topk:0.01", "powersgd:4"; topk alone is 0.01, powersgd alone 4.
+Result<GradientCodec> parse_gradient_codec(std::string_view text);
+// What parse_gradient_codec reads back as the same codec.
+std::string to_string(const GradientCodec& codec);
+
+// Encodes the gradients of one node, one after the other: each knows what the last could not say. One thread
+// at a time.
+class GradientEncoder {
+ public:
+  // `momentum` is the run's, for topk: what is held back gathers momentum as it would have in the optimizer.
+  // 0 where the optimizer has none, or is to keep it to itself.
+  GradientEncoder(const GradientCodec& codec, std::shared_ptr<const BlockLayout> layout, float momentum = 0);
+  ~GradientEncoder();
+  GradientEncoder(GradientEncoder&&) noexcept;
+  GradientEncoder& operator=(GradientEncoder&&) noexcept;
+
+  // The bytes of a block of the layout's floats; valid until the next call.
+  Bytes encode(std::span<const float> gradient);
+
+  // What is still to be said, as a block: to be saved, handed over, or flushed. Empty where nothing is kept.
+  std::span<const float> residual() const;
+  void restore(std::span<const float> residual);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Fills `gradient`, a block of the layout's floats. Corrupt when the bytes are not such a block's.
+Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
+                       std::span<float> gradient);
+
+}  // namespace w5xde
