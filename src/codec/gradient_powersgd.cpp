@@ -1,11 +1,12 @@
 // Low rank: a gradient matrix M of rows × columns travels as P (rows × rank) and Q (columns × rank), M ≈ P
 // Qᵀ. P spans what M makes of the directions that the last call found; Q is M as seen from there.
+#include "codec/gradient_stages.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/random.h"
-#include "codec/gradient_stages.h"
 
 namespace w5xde::gradient {
 

@@ -1,4 +1,6 @@
 // Fewer bits for each float: fp16, bf16, int8, onebit.
+#include "codec/gradient_stages.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -6,7 +8,6 @@
 #include <cstring>
 #include <limits>
 
-#include "codec/gradient_stages.h"
 #include "tensor/half.h"
 
 namespace w5xde::gradient {

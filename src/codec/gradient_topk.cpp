@@ -1,9 +1,9 @@
 // The few floats that matter most, with their places.
+#include "codec/gradient_stages.h"
+
 #include <algorithm>
 #include <bit>
 #include <functional>
-
-#include "codec/gradient_stages.h"
 
 namespace w5xde::gradient {
 
