@@ -67,9 +67,9 @@ bool Round::next_step_past_end() const {
   return slots_of(next_step_) == 0;
 }
 
-void Round::join(NodeId node, Place place) {
+void Round::join(NodeId node, const Place& place) {
   nodes_[node];
-  turns_.join(node, std::move(place));
+  turns_.join(node, place);
 }
 
 void Round::leave(NodeId node) {

@@ -46,7 +46,7 @@ class Round {
 
   explicit Round(const Options& options);
 
-  void join(NodeId node, Place place = {});
+  void join(NodeId node, const Place& place = {});
   // Its slots are open again.
   void leave(NodeId node);
 

@@ -13,7 +13,7 @@ constexpr auto kTurn = std::chrono::milliseconds(50);
 
 }  // namespace
 
-void Turns::join(NodeId node, Place place) {
+void Turns::join(NodeId node, const Place& place) {
   Member& member = members_[node];
   if (place.machine.empty() || place.lanes == 0) return;
   member.machine = place.machine;

@@ -25,7 +25,7 @@ struct Place {
 
 class Turns {
  public:
-  void join(NodeId node, Place place);
+  void join(NodeId node, const Place& place);
   void leave(NodeId node);
 
   // The node was given work: those who were given the least have the next turn.
