@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -180,7 +179,7 @@ Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLay
   switch (codec.kind) {
     case GradientKind::none:
       if (encoded.size() != gradient.size_bytes()) return corrupt("a gradient of another length");
-      std::memcpy(gradient.data(), encoded.data(), encoded.size());
+      std::ranges::copy(encoded, std::as_writable_bytes(gradient).begin());
       return {};
     case GradientKind::fp16:
       return gradient::decode_fp16(encoded, gradient);
