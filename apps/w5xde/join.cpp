@@ -8,16 +8,12 @@
 #include <csignal>
 
 #include "commands.h"
+#include "node/machine.h"
 #include "nursery.h"
 
 namespace w5xde {
 
 namespace {
-
-std::string host_name() {
-  char name[128] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "node";
-}
 
 // Ctrl-C and its like, as something to wait for. Made once the nursery runs, which must not inherit it.
 class Interrupt {
@@ -57,7 +53,9 @@ Result<ExitCode> run(const JoinCommand& options) {
   W5XDE_CHECK(nursery.start_nodes(
       {.count = options.nodes,
        .address = address,
-       .name = options.name.empty() ? fmt::format("{}-{}", host_name(), getpid()) : options.name,
+       .name = options.name.empty()
+                   ? fmt::format("{}-{}", host_name().empty() ? "node" : host_name(), getpid())
+                   : options.name,
        .device = options.device,
        .model_cache = default_model_cache(),
        .attempts_max = options.attempts}));

@@ -75,7 +75,7 @@ struct GradientEncoder::State {
   std::vector<float> velocity;  // topk: gathers momentum where nothing is said
   std::vector<float> directions;
   std::vector<float> decoded;
-  std::vector<std::uint32_t> chosen;
+  gradient::TopK top;
   gradient::Out out;
 
   void encode_stage(std::span<const float> values);
@@ -128,10 +128,10 @@ Bytes GradientEncoder::State::encode_topk(std::span<const float> gradient) {
   }
   const double wanted = std::ceil(codec.density * static_cast<double>(layout->parameters()));
   const auto count = std::min(residual.size(), static_cast<std::size_t>(wanted));
-  gradient::encode_topk(residual, count, chosen, out);
-  for (const std::uint32_t at : chosen) residual[at] = 0;
+  gradient::encode_topk(residual, count, top, out);
+  for (const std::uint32_t at : top.chosen) residual[at] = 0;
   if (!velocity.empty()) {
-    for (const std::uint32_t at : chosen) velocity[at] = 0;
+    for (const std::uint32_t at : top.chosen) velocity[at] = 0;
   }
   return out;
 }
@@ -148,8 +148,7 @@ Bytes GradientEncoder::encode(std::span<const float> gradient) {
   if (!finite) {
     const std::vector<float> nan(gradient.size(), std::numeric_limits<float>::quiet_NaN());
     if (state.codec.kind == GradientKind::topk) {
-      std::vector<std::uint32_t> first;
-      gradient::encode_topk(nan, std::min<std::size_t>(1, nan.size()), first, state.out);
+      gradient::encode_topk(nan, std::min<std::size_t>(1, nan.size()), state.top, state.out);
     } else {
       state.encode_stage(nan);
       state.directions.clear();

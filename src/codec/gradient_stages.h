@@ -25,9 +25,12 @@ Status decode_int8(Bytes encoded, std::span<float> values);
 void encode_onebit(std::span<const float> values, Out& out);
 Status decode_onebit(Bytes encoded, std::span<float> values);
 
-// The `count` floats of the largest magnitude; of equal ones, the first. `chosen` gets their places.
-void encode_topk(std::span<const float> values, std::size_t count, std::vector<std::uint32_t>& chosen,
-                 Out& out);
+// The `count` floats of the largest magnitude; of equal ones, the first.
+struct TopK {
+  std::vector<std::uint32_t> chosen;      // their places
+  std::vector<std::uint32_t> magnitudes;  // working memory
+};
+void encode_topk(std::span<const float> values, std::size_t count, TopK& top, Out& out);
 Status decode_topk(Bytes encoded, std::span<float> values);
 
 // Matrices as two thin ones, the rest as it is. `directions` is what the last call found, which the next

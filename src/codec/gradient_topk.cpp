@@ -15,10 +15,10 @@ std::uint32_t magnitude(float value) {
 
 }  // namespace
 
-void encode_topk(std::span<const float> values, std::size_t count, std::vector<std::uint32_t>& chosen,
-                 Out& out) {
+void encode_topk(std::span<const float> values, std::size_t count, TopK& top, Out& out) {
+  auto& [chosen, magnitudes] = top;
   // The smallest magnitude that is chosen, and how many of exactly that.
-  std::vector<std::uint32_t> magnitudes(values.size());
+  magnitudes.resize(values.size());
   std::ranges::transform(values, magnitudes.begin(), magnitude);
   chosen.clear();
   if (count > 0) {

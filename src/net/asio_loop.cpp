@@ -80,12 +80,6 @@ void AsioLoop::run() {
   state_->context.run();
 }
 
-void AsioLoop::run_until(const std::function<bool()>& condition) {
-  const Running running(state_->thread);
-  state_->context.restart();
-  while (!condition()) state_->context.run_one();
-}
-
 void AsioLoop::run_until(const std::function<bool()>& condition, const std::function<bool()>& eager) {
   const Running running(state_->thread);
   state_->context.restart();

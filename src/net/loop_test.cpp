@@ -90,6 +90,18 @@ TEST(AsioLoopTest, a_timer_that_is_due_can_still_be_cancelled_by_a_task_before_i
   EXPECT_FALSE(ran);
 }
 
+TEST(AsioLoopTest, an_eager_loop_runs_what_comes_while_it_looks_and_what_comes_later) {
+  AsioLoop loop;
+  std::string order;
+  unsigned asked = 0;
+  loop.post([&] { order += 'a'; });
+  loop.after(std::chrono::microseconds(50), [&] { order += 'b'; });
+  loop.after(milliseconds(20), [&] { order += 'c'; });
+  loop.run_until([&] { return order.size() == 3; }, [&] { return ++asked > 0; });
+  EXPECT_EQ(order, "abc");
+  EXPECT_LE(asked, 6u) << "it never slept";
+}
+
 TEST(AsioLoopTest, stop_ends_run_from_another_thread) {
   AsioLoop loop;
   std::thread other([&] { loop.post([&] { loop.stop(); }); });

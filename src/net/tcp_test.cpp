@@ -74,6 +74,7 @@ TEST_F(TcpTest, the_kernel_s_measurements_are_there) {
   ASSERT_EQ(near_->write({&part, 1}).value(), 1000u);
   loop_.run_until([&] { return near_->tcp_report()->bytes_acknowledged >= 1000; });
   EXPECT_GT(near_->tcp_report()->round_trip, Duration::zero());
+  EXPECT_GT(near_->tcp_report()->round_trip_min, Duration::zero());
   EXPECT_FALSE(near_->encrypted());
 }
 

@@ -28,7 +28,7 @@ class Member {
     connect();
     while (!result_) {
       loop_.run_until([&] { return result_ || (node_ && node_->ended()); },
-                      [&] { return node_ && node_->has_leases(); });
+                      [&] { return node_ && node_->waits_for_parameters(); });
       if (!result_) stay_over();
     }
     return *result_;

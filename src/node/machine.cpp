@@ -23,11 +23,6 @@ std::string first_line_of(const char* path) {
   return line;
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 // A container may have all cores in sight and a fraction of their time: "50000 100000" is half a core.
 std::uint32_t quota_cores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
@@ -55,6 +50,11 @@ Machine Machine::here() {
   machine.id = hash128_hex(std::as_bytes(std::span(said)));
   machine.cores = std::min(machine.cores, quota_cores());
   return machine;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 std::string processor_name() {

@@ -13,6 +13,9 @@ struct Machine {
   static Machine here();
 };
 
+// The machine's own name for itself; empty where it has none.
+std::string host_name();
+
 // The processor's own name for itself: equal bits are promised between equal ones only.
 std::string processor_name();
 

@@ -50,8 +50,8 @@ class Node final : private Connection::Owner {
   const std::optional<Error>& ended() const { return ended_; }
   // It ended because one of the two said so, not because the link broke: coming again is no use.
   bool parted() const { return parted_; }
-  // It has work, and waits for the parameters.
-  bool has_leases() const { return !leases_.empty(); }
+  // It has work, and not the parameters for it.
+  bool waits_for_parameters() const { return !leases_.empty() && !computing_; }
   std::uint64_t slots_computed() const { return slots_computed_; }
 
  private:

@@ -36,6 +36,21 @@ TEST_F(NodeTest, it_says_hello_and_is_ready_when_it_has_built_the_model_that_is_
   EXPECT_EQ(ready.processor, processor_name());
 }
 
+TEST_F(NodeTest, it_says_for_how_many_like_it_its_machine_has_cores) {
+  world_.options.machine = {.id = "cellar", .cores = 7};
+  world_.options.threads = 2;
+  world_.start();
+  Offer offer = world_.offer();
+  offer.threads = 2;
+  world_.peer->say(FrameType::hello, Hello{.role = "coordinator"});
+  world_.peer->say(FrameType::offer, offer);
+  const auto frame = world_.hear(FrameType::ready);
+  ASSERT_TRUE(frame.has_value()) << world_.peer->why();
+  const Ready ready = decode_ready(frame->head, Limits{}).value();
+  EXPECT_EQ(ready.machine, "cellar");
+  EXPECT_EQ(ready.lanes, 3u);
+}
+
 TEST_F(NodeTest, a_lease_is_answered_with_its_slots_sum) {
   world_.enrol(world_.offer());
   const auto made = sampled_lease(4, {8, 4});

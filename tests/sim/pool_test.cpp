@@ -56,6 +56,27 @@ TEST(PoolTest, it_comes_to_the_same_bits_as_a_plain_loop_for_1_3_and_7_nodes) {
   }
 }
 
+TEST(PoolTest, nodes_that_share_a_core_take_turns_and_parameters_go_to_one_at_a_time) {
+  const auto data = open_dataset("synthetic", Split::train, 1).value();
+  const std::uint64_t samples_bytes =
+      kSamples * (data->inputs().sample_bytes() + data->targets().sample_bytes());
+  // What was sent beside the samples, which is parameters for the most part.
+  const auto bytes_beside_samples = [&](bool turns) {
+    RunConfig config = sim_config();
+    config.turns = turns;
+    SimPool pool(config);
+    for (int i = 0; i < 6; ++i) pool.add_node({.machine = {.id = "cellar", .cores = 1}});
+    EXPECT_EQ(pool.run(), "ok");
+    const Summary summary = pool.coordinator().summary();
+    EXPECT_EQ(summary.parameters_hash, plain_hash(sim_config())) << turns;
+    expect_balanced(summary);
+    EXPECT_EQ(summary.nodes, 6u);
+    EXPECT_GT(summary.bytes.sent, samples_bytes);
+    return summary.bytes.sent - samples_bytes;
+  };
+  EXPECT_LT(bytes_beside_samples(true), bytes_beside_samples(false) / 2);
+}
+
 TEST(PoolTest, the_bits_follow_the_seed_and_what_travels_through_a_codec_is_the_same) {
   RunConfig config = sim_config();
   config.codec = "zstd:1";

@@ -148,7 +148,7 @@ void SimPool::connect(Member& member) {
                 member.connecting = false;
                 if (!stream.ok()) return;
                 ++stays_;
-                NodeOptions options{.name = member.name};
+                NodeOptions options{.name = member.name, .machine = member.shape.machine};
                 options.make_engine = [&member](const ModelOptions&, const std::filesystem::path&) {
                   return Result<std::unique_ptr<Engine>>(std::make_unique<FakeEngine>(member.shape.touch));
                 };

@@ -34,6 +34,7 @@ class SimPool {
     FakeEngine::Touch touch = {};
     std::optional<LinkShape> link = {};  // none: straight to the coordinator
     std::uint64_t seed = 0;              // of the link
+    Machine machine = {};                // whose cores it shares; none: nobody's
   };
   // Comes back whenever its stay ends, until the run is over. Added before run().
   void add_node(NodeShape shape);

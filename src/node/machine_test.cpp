@@ -1,0 +1,40 @@
+#include "node/machine.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
+
+namespace w5xde {
+namespace {
+
+TEST(Machine, is_the_same_to_everybody_on_it) {
+  const Machine here = Machine::here();
+  EXPECT_EQ(here.id.size(), 32u) << "a hash, and nothing that says who it is";
+  EXPECT_GE(here.cores, 1u);
+  std::thread([&] {
+    const Machine there = Machine::here();
+    EXPECT_EQ(there.id, here.id);
+    EXPECT_EQ(there.cores, here.cores);
+  }).join();
+}
+
+TEST(Machine, is_another_to_who_was_given_cores_of_its_own) {
+  const Machine whole = Machine::here();
+  cpu_set_t mask;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
+  const bool shared = CPU_COUNT(&mask) > 1;
+  // On a thread of its own: the mask goes with it.
+  std::thread([&] {
+    const int core = sched_getcpu();
+    CPU_ZERO(&mask);
+    CPU_SET(static_cast<std::size_t>(core), &mask);
+    ASSERT_EQ(sched_setaffinity(0, sizeof mask, &mask), 0);
+    const Machine part = Machine::here();
+    EXPECT_EQ(part.cores, 1u);
+    EXPECT_EQ(part.id != whole.id, shared);
+  }).join();
+}
+
+}  // namespace
+}  // namespace w5xde
