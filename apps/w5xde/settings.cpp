@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <toml++/toml.h>
 #include <algorithm>
@@ -123,7 +124,29 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("clip-norm", "clip the gradient to this norm; 0: do not", false, c.clip_norm),
       number("seed", "of data order, initial parameters and dropout", true, c.seed),
       number("threads", "for one slot's arithmetic, on every node", true, c.threads),
-      word("codec", "none, lz4, zstd:LEVEL, zlib:LEVEL: how payloads travel, without loss", false, c.codec),
+      {"preset", "sets all that follows up to sample-cache: " + fmt::format("{}", fmt::join(preset_names(), ", ")), false,
+       [&c] { return c.transport.preset; },
+       [&c](const std::string& text) -> Status {
+         W5XDE_TRY(c.transport, preset(text));
+         return {};
+       },
+       true},
+      word("codec", "lossless: auto, none, lz4, lz4-frame, zstd:LEVEL, zlib:LEVEL", false, c.transport.codec),
+      word("contribution-codec", "the same for what nodes send; same: as --codec", false,
+           c.transport.contribution_codec),
+      number("codec-threshold", "contributions of fewer bytes travel as they are", false,
+             c.transport.codec_threshold),
+      word("gradient-codec", "lossy, for contributions: none, auto, fp16, bf16, int8, onebit, topk:DENSITY, powersgd:RANK",
+           true, c.transport.gradient_codec),
+      word("parameter-codec", "the same for changes of the parameters", true, c.transport.parameter_codec),
+      word("serialization", "direct, or generic: numbers one by one", false, c.transport.serialization),
+      number("socket-buffer", "bytes; 0: what bandwidth × delay asks for", false, c.transport.socket_buffer),
+      number("receive-chunk", "bytes that one read takes at most; 0: any", false, c.transport.receive_chunk),
+      flag("combined-send", "header and payload in one call", false, c.transport.combined_send),
+      flag("keep-alive", "TCP keepalive", false, c.transport.keep_alive),
+      flag("quick-ack", "TCP_QUICKACK", false, c.transport.quick_ack),
+      flag("sample-cache", "nodes behind slow links keep the samples they were sent", false,
+           c.transport.sample_cache),
       flag("turns", "let nodes that share a machine's cores take turns", false, c.turns),
       number("checkpoint-seconds", "how often to save", false, c.checkpoint_seconds),
       number("keep", "how many checkpoints to keep, beside the best", false, c.keep),
@@ -132,7 +155,12 @@ std::vector<Setting> settings_of(RunConfig& c) {
 }
 
 Status apply(std::vector<Setting>& settings, const Given& given) {
+  // A preset is what the others change.
+  if (const auto chosen = given.find("preset"); chosen != given.end()) {
+    W5XDE_CHECK(std::ranges::find(settings, "preset", &Setting::name)->set(chosen->second));
+  }
   for (const auto& [name, value] : given) {
+    if (name == "preset") continue;
     const auto setting = std::ranges::find(settings, name, &Setting::name);
     if (setting == settings.end()) {
       return invalid(fmt::format("'{}' is no setting of a run; `w5xde train --help` lists them", name));

@@ -165,12 +165,29 @@ Bytes GradientEncoder::encode(std::span<const float> gradient) {
   return state.out;
 }
 
-std::span<const float> GradientEncoder::residual() const {
+std::span<const float> GradientEncoder::feedback() const {
   return state_->residual;
 }
 
-void GradientEncoder::restore(std::span<const float> residual) {
-  std::ranges::copy(residual, state_->residual.begin());
+void GradientEncoder::add_feedback(std::span<const float> feedback) {
+  state_->residual.resize(state_->layout->floats());
+  for (std::size_t i = 0; i < state_->residual.size(); ++i) state_->residual[i] += feedback[i];
+}
+
+void GradientEncoder::forget() {
+  std::ranges::fill(state_->residual, 0.0f);
+  std::ranges::fill(state_->velocity, 0.0f);
+}
+
+void GradientEncoder::set_codec(const GradientCodec& codec) {
+  state_->codec = codec;
+  const std::uint64_t floats = state_->layout->floats();
+  if (!codec.stateless()) state_->residual.resize(floats);
+  if (codec.kind == GradientKind::topk && state_->momentum > 0) state_->velocity.resize(floats);
+}
+
+std::uint64_t encoded_bytes_max(const GradientCodec&, const BlockLayout& layout) {
+  return layout.floats() * 9 + 4096;
 }
 
 Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,

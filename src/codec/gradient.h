@@ -65,14 +65,18 @@ class GradientEncoder {
   // The bytes of a block of the layout's floats; valid until the next call.
   Bytes encode(std::span<const float> gradient);
 
-  // What is still to be said, as a block: to be saved, handed over, or flushed. Empty where nothing is kept.
-  std::span<const float> residual() const;
-  void restore(std::span<const float> residual);
+  std::span<const float> feedback() const;
+  void add_feedback(std::span<const float> feedback);
+  void set_codec(const GradientCodec& codec);
+  // Nothing was ever held back.
+  void forget();
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout);
 
 // Fills `gradient`, a block of the layout's floats. Corrupt when the bytes are not such a block's.
 Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,

@@ -84,6 +84,31 @@ void Batches::prepare(std::uint64_t first, std::uint32_t count) {
   stocks_.erase(oldest);
 }
 
+Batch Batches::make_lacking(std::uint64_t first, std::uint32_t count, Work work, KeptSamples& kept) {
+  Batch batch;
+  const std::uint64_t sample_bytes = dataset_->inputs().sample_bytes() + dataset_->targets().sample_bytes();
+  std::vector<std::uint32_t> lacking;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    batch.slot_samples.push_back(sampler_.count_of(first + i));
+    for (const std::uint32_t number : sampler_.samples_of(first + i)) {
+      batch.numbers.push_back({number, kept.kind_of(work, number, sample_bytes)});
+      if (batch.numbers.back().kind != SampleNumber::Kind::kept) lacking.push_back(number);
+    }
+  }
+  batch.tensors = {descriptor_of(dataset_->inputs(), lacking.size()),
+                   descriptor_of(dataset_->targets(), lacking.size())};
+  const auto memory = take_memory();
+  const std::uint64_t targets_at_byte = targets_at(lacking.size());
+  const MutableBytes bytes = memory->take(targets_at_byte + batch.tensors[1].byte_count());
+  const MutableBytes inputs = bytes.first(batch.tensors[0].byte_count());
+  const MutableBytes targets = bytes.subspan(targets_at_byte);
+  dataset_->gather(lacking, inputs, targets);
+  batch.payload = {TensorView(inputs, batch.tensors[0].dtype, batch.tensors[0].shape),
+                   TensorView(targets, batch.tensors[1].dtype, batch.tensors[1].shape)};
+  batch.memory = memory;
+  return batch;
+}
+
 Batch Batches::make(std::uint64_t first, std::uint32_t count) {
   Stock wanted = stock_of(first, count);
   auto holds = stocks_.upper_bound(first);

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/thread_pool.h"
+#include "coordinator/kept_samples.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "tensor/tensor_view.h"
@@ -21,6 +22,7 @@ struct Batch {
   TensorList tensors;  // inputs, targets
   std::array<TensorView, 2> payload;
   std::vector<std::uint32_t> slot_samples;
+  std::vector<SampleNumber> numbers;   // none where the payload has all samples
   std::shared_ptr<const void> memory;  // where the payload is
 };
 
@@ -41,6 +43,8 @@ class Batches {
   void prepare(std::uint64_t first, std::uint32_t count);
   // These slots, prepared or not.
   Batch make(std::uint64_t first, std::uint32_t count);
+  // These slots, with those of their samples that a node has not got.
+  Batch make_lacking(std::uint64_t first, std::uint32_t count, Work work, KeptSamples& kept);
 
   const Dataset& dataset() const { return *dataset_; }
   const Sampler& sampler() const { return sampler_; }

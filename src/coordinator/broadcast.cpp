@@ -1,6 +1,7 @@
 #include "coordinator/broadcast.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace w5xde {
 
@@ -8,47 +9,171 @@ namespace {
 
 // So that a node's heartbeat gets in between.
 constexpr std::uint64_t kPartFloats = 4 * 1024 * 1024;
+// A node that is further behind gets a whole version.
+constexpr std::size_t kDifferencesMax = 256;
+
+std::span<const float> floats_of(const AlignedBuffer& buffer, std::uint64_t count) {
+  return {reinterpret_cast<const float*>(buffer.data()), count};
+}
 
 }  // namespace
 
-void Broadcast::prepare(const Learner& learner) {
-  version_ = learner.version();
-  parts_.clear();
-  for (std::uint64_t first = 0; first < learner.floats(); first += kPartFloats) {
-    const std::uint64_t count = std::min(kPartFloats, learner.floats() - first);
-    Part part{
-        .payload =
-            TensorView::of_bytes(learner.state_bytes().subspan(first * sizeof(float), count * sizeof(float))),
-        .checksum = std::make_shared<std::optional<std::uint64_t>>(),
-        .raw_bytes = count * sizeof(float),
-    };
-    encode(Parameters{.version = learner.version(),
-                      .first_float = first,
-                      .floats_total = learner.floats(),
-                      .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(count)}}}},
-           part.head);
-    if (auto section = sender_.encode({&part.payload, 1})) {
-      part.codec = static_cast<std::uint8_t>(codec_.lossless.kind);
-      part.payload = TensorView::of_bytes(section->bytes);
-      part.keep = std::move(section->keep);
-    }
-    parts_.push_back(std::move(part));
-  }
+Broadcast::Broadcast(BlockShape shape, bool generic, ThreadPool* pool)
+    : shape_(std::move(shape)), generic_(generic), sender_(pool), encoder_(shape_, 0) {}
+
+std::span<float> Broadcast::shown_floats() {
+  return {reinterpret_cast<float*>(shown_->data()), shape_.floats};
 }
 
-Status Broadcast::send(const Learner& learner, Connection& connection, PayloadStats& stats) {
-  if (version_ != learner.version()) prepare(learner);
-  for (const Part& part : parts_) {
-    stats.raw_bytes += part.raw_bytes;
-    stats.wire_bytes += part.payload.byte_count();
-    W5XDE_CHECK(connection.send({.type = FrameType::parameters,
-                                 .codec = part.codec,
-                                 .shuffle_width = part.codec == 0 ? std::uint8_t{0} : codec_.shuffle_width,
-                                 .head = part.head,
-                                 .payload = {&part.payload, 1},
-                                 .keep = part.keep ? part.keep : learner.state(),
-                                 .checksum = part.checksum}));
+std::span<const float> Broadcast::shown() const {
+  if (!shown_) return {};
+  return floats_of(*shown_, shape_.parameters->floats());
+}
+
+void Broadcast::restore(std::span<const float> shown, const Learner& learner) {
+  shown_ = std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float));
+  std::memcpy(shown_->data(), learner.state()->data(), shape_.floats * sizeof(float));
+  std::ranges::copy(shown, shown_floats().begin());
+  shown_version_ = learner.version();
+}
+
+void Broadcast::set_codec(const GradientCodec& codec) {
+  codec_ = codec;
+  if (!coded()) refresh();
+}
+
+void Broadcast::refresh() {
+  shown_ = nullptr;
+  shown_version_ = kNoVersion;
+  differences_.clear();
+  wholes_.clear();
+}
+
+Broadcast::Part Broadcast::part_of(const Parameters& parameters, const TensorView& floats, const Formed& formed,
+                                   const SectionCodec& lossless) {
+  Part part{.payload = floats,
+            .checksum = std::make_shared<std::optional<std::uint64_t>>(),
+            .raw_bytes = floats.byte_count()};
+  if (formed.bytes) {
+    part.payload = TensorView::of_bytes(*formed.bytes);
+    part.keep = formed.bytes;
   }
+  encode(parameters, part.head);
+  if (auto section = sender_.encode({&part.payload, 1}, lossless)) {
+    part.codec = static_cast<std::uint8_t>(lossless.lossless.kind);
+    part.shuffle_width = lossless.shuffle_width;
+    part.payload = TensorView::of_bytes(section->bytes);
+    part.keep = std::move(section->keep);
+  }
+  return part;
+}
+
+const Broadcast::Whole& Broadcast::whole(const Learner::State& state, std::uint64_t version,
+                                         const SectionCodec& lossless) {
+  std::erase_if(wholes_, [&](const Whole& made) { return made.version != version; });
+  const auto found = std::ranges::find(wholes_, lossless, &Whole::lossless);
+  if (found != wholes_.end()) return *found;
+  Whole made{version, lossless, {}};
+  const Bytes bytes(state->data(), shape_.floats * sizeof(float));
+  for (std::uint64_t first = 0; first < shape_.floats; first += kPartFloats) {
+    const std::uint64_t count = std::min(kPartFloats, shape_.floats - first);
+    const Shape shape{static_cast<std::int64_t>(count)};
+    const TensorView floats(bytes.subspan(first * sizeof(float), count * sizeof(float)), DType::f32, shape);
+    const Formed formed = generic_ ? form_generic({&floats, 1}) : Formed();
+    made.parts.push_back(part_of({.version = version,
+                                  .first_float = first,
+                                  .floats_total = shape_.floats,
+                                  .coding = formed.coding,
+                                  .tensors = {{DType::f32, shape}}},
+                                 floats, formed, lossless));
+  }
+  wholes_.push_back(std::move(made));
+  return wholes_.back();
+}
+
+Broadcast::Difference Broadcast::difference_to(const Learner& learner, const SectionCodec& lossless) {
+  const auto now = floats_of(*learner.state(), shape_.floats);
+  const std::uint64_t parameters = shape_.parameters->floats();
+  change_.resize(shape_.floats);
+  const auto before = shown_floats();
+  for (std::uint64_t i = 0; i < parameters; ++i) change_[i] = now[i] - before[i];
+  std::ranges::copy(now.subspan(parameters), change_.begin() + static_cast<std::ptrdiff_t>(parameters));
+  // What the codec loses is in the next difference anyway.
+  encoder_.gradients().forget();
+  const Formed formed = encoder_.encode(change_, codec_);
+  const Shape shape{static_cast<std::int64_t>(shape_.floats)};
+  const Parameters message{.version = learner.version(),
+                           .base = shown_version_,
+                           .floats_total = shape_.floats,
+                           .coding = formed.coding,
+                           .tensors = {{DType::f32, shape}}};
+  const TensorView floats(std::as_bytes(std::span(change_)), DType::f32, shape);
+  Difference made{shown_version_, learner.version(), part_of(message, floats, formed, lossless)};
+  // What the nodes will make of it.
+  const Target target{std::as_writable_bytes(std::span(change_)), message.tensors, &shape_};
+  (void)unform(*formed.bytes, formed.coding, target);  // it was made right here
+  return made;
+}
+
+// The learner's version, as nodes are to see it.
+void Broadcast::show(const Learner& learner, const SectionCodec& lossless) {
+  if (!coded() || shown_version_ == learner.version()) return;
+  if (!shown_) {
+    // Whoever has this version has it exactly.
+    shown_ = std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float));
+    std::memcpy(shown_->data(), learner.state()->data(), shape_.floats * sizeof(float));
+    shown_version_ = learner.version();
+    return;
+  }
+  Difference difference = difference_to(learner, lossless);
+  // A frame that is not written yet must go on showing the old version.
+  if (shown_.use_count() > 1) {
+    if (!other_ || other_.use_count() > 1)
+      other_ = std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float));
+    std::memcpy(other_->data(), shown_->data(), shape_.floats * sizeof(float));
+    std::swap(shown_, other_);
+  }
+  const auto shown = shown_floats();
+  const std::uint64_t parameters = shape_.parameters->floats();
+  for (std::uint64_t i = 0; i < parameters; ++i) shown[i] = shown[i] + change_[i];
+  std::copy(change_.begin() + static_cast<std::ptrdiff_t>(parameters), change_.end(),
+            shown.begin() + static_cast<std::ptrdiff_t>(parameters));
+  shown_version_ = learner.version();
+  differences_.push_back(std::move(difference));
+  if (differences_.size() > kDifferencesMax) differences_.pop_front();
+}
+
+Status Broadcast::send(const Part& part, const Learner::State& state, Connection& connection,
+                       PayloadStats& stats) {
+  stats.raw_bytes += part.raw_bytes;
+  stats.wire_bytes += part.payload.byte_count();
+  return connection.send({.type = FrameType::parameters,
+                          .codec = part.codec,
+                          .shuffle_width = part.shuffle_width,
+                          .head = part.head,
+                          .payload = {&part.payload, 1},
+                          .keep = part.keep ? part.keep : state,
+                          .checksum = part.checksum});
+}
+
+Status Broadcast::send(const Learner& learner, std::uint64_t held, const SectionCodec& lossless,
+                       Connection& connection, PayloadStats& stats) {
+  const Duration before = sender_.stats().busy;
+  show(learner, lossless);
+  stats.busy += sender_.stats().busy - before;
+  if (coded() && held != kNoVersion) {
+    const auto first = std::ranges::find(differences_, held, &Difference::from);
+    std::uint64_t bytes = 0;
+    for (auto each = first; each != differences_.end(); ++each) bytes += each->part.payload.byte_count();
+    if (first != differences_.end() && bytes < shape_.floats * sizeof(float)) {
+      for (auto each = first; each != differences_.end(); ++each)
+        W5XDE_CHECK(send(each->part, shown_, connection, stats));
+      return {};
+    }
+  }
+  const Learner::State& state = coded() ? shown_ : learner.state();
+  for (const Part& part : whole(state, learner.version(), lossless).parts)
+    W5XDE_CHECK(send(part, state, connection, stats));
   return {};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,30 +12,74 @@
 
 namespace w5xde {
 
-// A version of the parameters on its way to the nodes: encoded and hashed once, however many they are. Loop
-// thread only.
+// Versions of the parameters on their way to the nodes: encoded and hashed once, however many they are.
+//
+// With a lossy codec, nodes get what changed since the version they have. What the codec loses stays in the
+// difference between the parameters and what the nodes were shown, and so is said later: that difference is the
+// error feedback. All nodes are shown the same, whenever they come. Loop thread only.
 class Broadcast {
  public:
-  Broadcast(const SectionCodec& codec, ThreadPool* pool) : codec_(codec), sender_(codec, pool) {}
+  Broadcast(BlockShape shape, bool generic, ThreadPool* pool);
 
-  // Sends the learner's version; `stats` counts it.
-  Status send(const Learner& learner, Connection& connection, PayloadStats& stats);
+  // For differences from here on; none: whole versions, exact.
+  void set_codec(const GradientCodec& codec);
+  const GradientCodec& codec() const { return codec_; }
+
+  // Sends the learner's version to a node that was last sent version `held`, or none; `stats` counts it.
+  Status send(const Learner& learner, std::uint64_t held, const SectionCodec& lossless,
+              Connection& connection, PayloadStats& stats);
+
+  // Whoever asks for the learner's version from here on is shown this.
+  void show(const Learner& learner, const SectionCodec& lossless);
+  // The next version goes out whole and exact.
+  void refresh();
+
+  // Parameters as nodes have been shown them, where that is not as they are: a checkpoint has them too, or a
+  // resumed run would show others.
+  std::span<const float> shown() const;
+  void restore(std::span<const float> shown, const Learner& learner);
 
  private:
   struct Part {
     Head head;
     std::uint8_t codec = 0;
+    std::uint8_t shuffle_width = 0;
     TensorView payload;
     std::shared_ptr<const void> keep;  // none: the payload is the learner's own, which must be free to change
     std::shared_ptr<std::optional<std::uint64_t>> checksum;
     std::uint64_t raw_bytes = 0;
   };
-  void prepare(const Learner& learner);
+  struct Difference {
+    std::uint64_t from = 0, to = 0;
+    Part part;
+  };
+  // A version as a whole, with one lossless codec.
+  struct Whole {
+    std::uint64_t version = 0;
+    SectionCodec lossless;
+    std::vector<Part> parts;
+  };
 
-  SectionCodec codec_;
+  bool coded() const { return codec_.kind != GradientKind::none; }
+  Difference difference_to(const Learner& learner, const SectionCodec& lossless);
+  const Whole& whole(const Learner::State& state, std::uint64_t version, const SectionCodec& lossless);
+  Part part_of(const Parameters& parameters, const TensorView& floats, const Formed& formed,
+               const SectionCodec& lossless);
+  Status send(const Part& part, const Learner::State& state, Connection& connection, PayloadStats& stats);
+  std::span<float> shown_floats();
+
+  BlockShape shape_;
+  bool generic_;
   PayloadSender sender_;
-  std::optional<std::uint64_t> version_;
-  std::vector<Part> parts_;  // of that version
+  GradientCodec codec_;
+  BlockEncoder encoder_;
+  std::vector<float> change_;
+
+  Learner::State shown_;  // null while nodes are shown exact versions
+  Learner::State other_;  // the one before, to be written over when nobody holds it
+  std::uint64_t shown_version_ = kNoVersion;
+  std::deque<Difference> differences_;  // each begins where the one before ends
+  std::vector<Whole> wholes_;           // of the last version that was sent whole
 };
 
 }  // namespace w5xde

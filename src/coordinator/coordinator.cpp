@@ -46,15 +46,12 @@ Result<std::unique_ptr<Coordinator>> Coordinator::listen(AsioLoop& loop, Options
   return self;
 }
 
-SectionCodec Coordinator::codec() const {
-  return {.lossless = parse_lossless(options_.config.codec).value()};
-}
-
 void Coordinator::accept(std::unique_ptr<Stream> stream) {
   if (sessions_.size() >= Limits{}.connections_max || phase_ == Phase::ended) return;
   const NodeId id = next_node_++;
   Session::Host& host = *this;
-  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), codec(), &pool_, log_);
+  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream),
+                                             options_.config.transport.socket(), &pool_, log_);
 }
 
 Status Coordinator::begin(Material material) {
@@ -70,13 +67,15 @@ Status Coordinator::begin(Material material) {
   W5XDE_TRY(
       learner_,
       Learner::from(material.checkpoint,
-                    {.optimizer = config.optimizer, .schedule = schedule, .clip_norm = config.clip_norm},
+                    {.optimizer = optimizer_options(), .schedule = schedule, .clip_norm = config.clip_norm},
                     &pool_));
-  broadcast_.emplace(codec(), &pool_);
+  shape_ = {learner_->parameters(), learner_->floats()};
+  W5XDE_CHECK(begin_transfer(material.checkpoint));
   round_.emplace(Round::Options{.mode = config.mode,
                                 .slots = config.step_slots(),
                                 .slots_total = slots_total,
-                                .first_step = from.step});
+                                .first_step = from.step,
+                                .grain = grain()});
   reduction_.emplace(round_->slots_of(from.step), learner_->floats());
   if (material.evaluation) {
     evaluation_batches_.emplace(
@@ -88,20 +87,7 @@ Status Coordinator::begin(Material material) {
   seconds_before_ = from.seconds;
   checkpointed_version_ = from.version;
   recorder_.resume(from.step);
-  const auto dims = material.data->inputs().shape.dims();
-  offer_ = {.run = options_.run,
-            .model = config.model,
-            .loss = material.loss,
-            .sample_shape = {dims.begin(), dims.end()},
-            .classes = material.data->classes(),
-            .threads = config.threads,
-            .codec = config.codec,
-            .model_fingerprint = learner_->model_fingerprint(),
-            .newest_parameters = config.mode == Mode::async};
-  if (material.model_file) {
-    offer_.model_hash = hash128_hex(material.model_file->bytes());
-    offer_.model_bytes = material.model_file->bytes().size();
-  }
+  offer_ = make_offer(material);
   material_.emplace(std::move(material));
   for (auto& [id, session] : sessions_) session->offer();
   if (run_over()) start_training();  // a finished run that is started again only says so
@@ -131,17 +117,12 @@ void Coordinator::tick() {
   if (config.mode == Mode::async && now >= checkpoint_due_) round_->hold(true);
   advance();
   if (phase_ == Phase::ended) return;
+  hand_over_feedback();
   pump();
   if (now >= progress_due_) {
     progress_due_ = now + kProgressEvery;
     measure_links();
     if (on_progress) on_progress(status());
-  }
-}
-
-void Coordinator::measure_links() {
-  for (const auto& [id, session] : sessions_) {
-    if (session->is_ready()) round_->set_exchange_seconds(id, session->exchange_seconds());
   }
 }
 
@@ -180,6 +161,7 @@ void Coordinator::ended(Session& session, const Error& reason) {
   const NodeId id = session.id();
   if (session.is_ready()) {
     round_->leave(id);
+    feedback_gone(session);
     session.update_tally();
     left_.push_back(session.tally);
     departures_.push_back({session.name(), seconds(), reason.message});
@@ -218,26 +200,23 @@ Status Coordinator::send(const Grant& grant) {
   Session& session = *sessions_.at(grant.node);
   const bool train = grant.work == Work::train;
   const bool now = !train || options_.config.mode == Mode::async || grant.step == round_->front_step();
-  if (now && session.version_sent() != learner_->version())
-    W5XDE_CHECK(session.send_parameters(*learner_, *broadcast_));
+  if (now && session.version_sent() != learner_->version()) W5XDE_CHECK(send_parameters(session));
   // In sync the version of a step's parameters is known before they are: they are those of the step's number.
   const std::uint64_t ahead =
       options_.config.mode == Mode::sync && train ? grant.step - round_->front_step() : 0;
-  const std::uint64_t first = train ? grant.step * options_.config.step_slots() : 0;
-  // This step's samples were put together when the step before was leased.
-  if (train) batches_->prepare(first + options_.config.step_slots(), round_->slots_of(grant.step + 1));
   return session.send_lease(grant, learner_->version() + ahead, step_seed(options_.config.seed, grant.step),
-                            (train ? *batches_ : *evaluation_batches_)
-                                .make(first + grant.block.first_slot, grant.block.slot_count));
+                            batch_for(session, grant),
+                            {.generic = options_.config.transport.generic(),
+                             .lossless = lossless_down(session),
+                             .answer = answer_form(session)});
 }
 
 // To a node that has leases of the new front step already. One that has not even taken the last version (it
 // is slow, or frozen) gets the newest when it has: nothing piles up for it.
 void Coordinator::send_newest(Session& session) {
   if (!session.is_ready() || !session.awaits(learner_->version())) return;
-  if (session.version_sent() != UINT64_MAX && session.connection().queued_bytes() > 0) return;
-  if (Status sent = session.send_parameters(*learner_, *broadcast_); !sent.ok())
-    session.close(std::move(sent).error());
+  if (session.version_sent() != kNoVersion && session.connection().queued_bytes() > 0) return;
+  if (Status sent = send_parameters(session); !sent.ok()) session.close(std::move(sent).error());
 }
 
 void Coordinator::drained(Session& session) {

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "coordinator/batches.h"
 #include "coordinator/broadcast.h"
+#include "coordinator/feedback.h"
 #include "coordinator/learner.h"
 #include "coordinator/recorder.h"
 #include "coordinator/round.h"
@@ -74,18 +75,33 @@ class Coordinator final : private Session::Host {
   // Session::Host
   const Offer* run_offer() override { return material_ ? &offer_ : nullptr; }
   Bytes model_file() override { return material_->model_file ? material_->model_file->bytes() : Bytes(); }
-  std::uint64_t floats() override { return learner_->floats(); }
+  const BlockShape& shape() override { return shape_; }
   Reduction::Buffer take_buffer() override { return learner_->take_buffer(); }
   Status ready(Session& session) override;
   Status contributed(Session& session, const Contribution& contribution, Reduction::Buffer values) override;
+  Status fed_back(Session& session, bool leaving, std::span<const float> feedback) override;
   void drained(Session& session) override;
   void ended(Session& session, const Error& reason) override;
 
-  SectionCodec codec() const;
   void accept(std::unique_ptr<Stream> stream);
   void tick();
   void arm_tick();
   void measure_links();
+
+  // How things travel (coordinator/transfer.cpp).
+  Status begin_transfer(const CheckpointFile& checkpoint);
+  Offer make_offer(const Material& material) const;
+  OptimizerOptions optimizer_options() const;
+  bool nodes_gather_momentum() const;
+  std::uint32_t grain() const;
+  AnswerForm answer_form(const Session& session) const;
+  SectionCodec lossless_down(const Session& session) const;
+  bool uses_cache(const Session& session) const;
+  Batch batch_for(Session& session, const Grant& grant);
+  Status send_parameters(Session& session);
+  void gather_feedback();
+  void hand_over_feedback();
+  void feedback_gone(const Session& session);
 
   void start_training();
   void pump();
@@ -112,6 +128,7 @@ class Coordinator final : private Session::Host {
   bool run_over() const;
   void try_finish();
   void write_checkpoint();
+  void write_gathered();
   CheckpointInfo info() const;
   void fail(Error error);
   void end(Status status);
@@ -131,7 +148,9 @@ class Coordinator final : private Session::Host {
   std::optional<Material> material_;
   Offer offer_;
   std::unique_ptr<Learner> learner_;
+  BlockShape shape_;
   std::optional<Broadcast> broadcast_;
+  std::optional<FeedbackStore> feedback_;
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;
   std::optional<Round> round_;

@@ -32,6 +32,7 @@ class Learner {
                                                ThreadPool* pool);
 
   std::uint64_t floats() const { return floats_; }
+  const std::shared_ptr<const BlockLayout>& parameters() const { return parameters_; }
   std::uint64_t version() const { return version_; }
   const State& state() const { return state_; }
   Bytes state_bytes() const { return {state_->data(), floats_ * sizeof(float)}; }

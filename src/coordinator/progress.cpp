@@ -43,9 +43,16 @@ void Coordinator::commit_step() {
   reduction_.emplace(round_->slots_of(round_->front_step()), learner_->floats());
   bad_answers_.clear();
   counted_.step = round_->front_step();
-  for (auto& [id, session] : sessions_) send_newest(*session);
+  const auto send_all = [this] {
+    for (auto& [id, session] : sessions_) send_newest(*session);
+  };
+  // What a checkpoint asks of the nodes comes before what makes them go on.
+  const bool due = loop_.now() >= checkpoint_due_;
+  if (!due) send_all();
   committed(sums.loss / static_cast<double>(sums.samples), sums.samples, slots);
-  if (loop_.now() >= checkpoint_due_) write_checkpoint();
+  if (!due) return;
+  write_checkpoint();
+  if (phase_ == Phase::training) send_all();
 }
 
 void Coordinator::commit_async() {
@@ -152,6 +159,11 @@ void Coordinator::try_finish() {
   const bool stop_now = stopping_ && options_.config.mode == Mode::sync;
   if (!gate_open() || !waiting_.empty() || !(stop_now || run_over())) return;
   if (!stopping_ && evaluation_batches_ && evaluated_version_ != learner_->version()) {
+    // The last word is on the parameters as they are.
+    if (!broadcast_->shown().empty()) {
+      broadcast_->refresh();
+      for (auto& [id, session] : sessions_) session->forget_version();
+    }
     return begin_evaluation();
   }
   if (checkpointed_version_ != learner_->version()) return write_checkpoint();
@@ -175,7 +187,7 @@ CheckpointInfo Coordinator::info() const {
 }
 
 void Coordinator::write_checkpoint() {
-  auto blocks = learner_->blocks();
+  const auto blocks = learner_->blocks();
   // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
   if (!std::ranges::all_of(blocks, all_finite, &CheckpointBlock::values)) {
     return fail(invalid(
@@ -184,6 +196,16 @@ void Coordinator::write_checkpoint() {
                     steps_done())));
   }
   writing_ = true;
+  broadcast_->show(*learner_, {});  // what nodes are shown must not change while it is written
+  gather_feedback();
+  if (!feedback_->gathering()) write_gathered();
+}
+
+void Coordinator::write_gathered() {
+  auto blocks = learner_->blocks();
+  for (const CheckpointBlock& block : feedback_->blocks()) blocks.push_back(block);
+  if (!broadcast_->shown().empty())
+    blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
   const std::uint64_t version = learner_->version();
   const bool best = evaluated_version_ == version && best_loss_ == evaluation_->loss;
   const auto done = [this, version, alive = std::weak_ptr(alive_)](const Recorder::Written& written) {

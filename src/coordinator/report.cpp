@@ -59,7 +59,8 @@ Summary Coordinator::summary() const {
                            : std::min(counted_.step * config.step_slots(), counted_.slots_committed)),
                    .samples_committed = counted_.samples_committed,
                    .slots_leased_again = counted_.slots_leased_again + round_->slots_leased_again(),
-                   .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped()};
+                   .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped(),
+                   .feedback_lost = counted_.feedback_lost};
   for (const NodeSummary& stay : left_) merge(summary.per_node, stay);
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;

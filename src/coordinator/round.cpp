@@ -306,8 +306,9 @@ void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
     // The bit more than the share keeps 3.9999 a 4.
     const auto wanted = static_cast<std::uint32_t>(std::max(1.0, portion + 1e-6));
     const LeaseId lease = next_lease_++;
-    const auto block =
-        step.ledger.lease(std::bit_floor(std::min(wanted, capacity)), {most->first, lease, now});
+    const std::uint32_t slots =
+        options_.grain > 0 ? options_.grain : std::bit_floor(std::min(wanted, capacity));
+    const auto block = step.ledger.lease(slots, {most->first, lease, now});
     most->second -= block->slot_count;
     grants.push_back(grant(most->first, step, *block, lease, now));
   }
@@ -326,7 +327,8 @@ void Round::top_up(Instant now, std::vector<Grant>& grants) {
       const double wanted = node.seconds_per_slot == 0 ? 1 : kAsyncLeaseSeconds / node.seconds_per_slot;
       const auto slots = static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, options_.slots));
       const LeaseId lease = next_lease_++;
-      const auto block = open->ledger.lease(std::bit_floor(slots), {id, lease, now});
+      const auto block =
+          open->ledger.lease(options_.grain > 0 ? options_.grain : std::bit_floor(slots), {id, lease, now});
       grants.push_back(grant(id, *open, *block, lease, now));
     }
   }

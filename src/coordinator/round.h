@@ -42,6 +42,7 @@ class Round {
     std::uint64_t slots_total = 0;  // the run has, counted from its first step; 0: no end. The last step may
                                     // be shorter
     std::uint64_t first_step = 0;   // resume here
+    std::uint32_t grain = 0;        // every lease has so many slots, a power of two; 0: as suits the node
   };
 
   explicit Round(const Options& options);

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codec/lossless.h"
-
 namespace w5xde {
 
 namespace {
@@ -45,8 +43,7 @@ Status RunConfig::check() const {
   if (keep == 0) return invalid("--keep begins at 1: a run without a checkpoint cannot be resumed");
   if (max_staleness == 0) return invalid("--max-staleness begins at 1");
   W5XDE_CHECK(optimizer.check());
-  W5XDE_TRY(const LosslessCodec ignored, parse_lossless(codec));
-  (void)ignored;
+  W5XDE_CHECK(transport.check());
   W5XDE_TRY(const Schedule parsed, parse_schedule(schedule, 1));
   if (parsed.course == Schedule::Course::cosine && steps == 0 && epochs == 0 && seconds > 0) {
     return invalid("a cosine schedule needs to know its end; say --steps or --epochs as well");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "coordinator/round.h"
+#include "coordinator/transport.h"
 #include "learn/optimizer.h"
 #include "learn/schedule.h"
 #include "w5xde/result.h"
@@ -34,7 +35,7 @@ struct RunConfig {
   double clip_norm = 0;  // 0: no clipping
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;
-  std::string codec = "none";
+  Transport transport;
   bool turns = true;  // nodes that share a machine's cores take turns
 
   double checkpoint_seconds = 60;

@@ -42,7 +42,7 @@ TEST(RunConfigTest, what_makes_no_sense_is_refused_by_the_name_of_its_flag) {
       {"--keep", [](RunConfig& c) { c.keep = 0; }},
       {"--max-staleness", [](RunConfig& c) { c.max_staleness = 0; }},
       {"momentum", [](RunConfig& c) { c.optimizer.momentum = -1; }},
-      {"snappy", [](RunConfig& c) { c.codec = "snappy"; }},
+      {"snappy", [](RunConfig& c) { c.transport.codec = "snappy"; }},
       {"sometimes", [](RunConfig& c) { c.schedule = "sometimes"; }},
       {"a cosine schedule needs to know its end",
        [](RunConfig& c) {

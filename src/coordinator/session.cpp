@@ -18,10 +18,11 @@ constexpr double kSecondsPerByte = 1.25e-9;
 
 }  // namespace
 
-Session::Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SectionCodec& codec,
+Session::Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SocketOptions& socket,
                  ThreadPool* pool, const Log& log)
-    : id_(id), host_(host), log_(log), sender_(codec, pool), receiver_(pool) {
+    : id_(id), host_(host), log_(log), sender_(pool), receiver_(pool) {
   connection_ = Connection::start(std::move(stream), *this, Limits::stranger());
+  connection_->tune(socket);
   encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "coordinator", .role = "coordinator"},
          head_);
   (void)connection_->send({.type = FrameType::hello, .head = head_});
@@ -46,20 +47,37 @@ void Session::update_tally() {
 }
 
 Result<MutableBytes> Session::place(const FrameHeader& header, Bytes head) {
-  if (header.type != FrameType::contribution) {
-    if (header.payload_bytes == 0) return MutableBytes();
-    return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
-  }
+  if (header.type == FrameType::contribution) return place_contribution(header, head);
+  if (header.type == FrameType::feedback) return place_feedback(header, head);
+  if (header.payload_bytes == 0) return MutableBytes();
+  return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
+}
+
+MutableBytes Session::arriving_bytes() {
+  return {arriving_->data(), host_.shape().floats * sizeof(float)};
+}
+
+Result<MutableBytes> Session::place_contribution(const FrameHeader& header, Bytes head) {
   if (!ready_) return corrupt("a contribution before ready");
   W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
   if (contribution.tensors.empty() && header.payload_bytes == 0) return MutableBytes();
-  const std::uint64_t bytes = host_.floats() * sizeof(float);
+  const std::uint64_t floats = host_.shape().floats;
   if (contribution.tensors.size() != 1 || contribution.tensors[0].dtype != DType::f32 ||
-      contribution.tensors[0].byte_count() != bytes) {
-    return corrupt(fmt::format("a contribution that is not one tensor of {} f32", host_.floats()));
+      contribution.tensors[0].shape.elements() != floats) {
+    return corrupt(fmt::format("a contribution that is not one tensor of {} f32", floats));
   }
   if (!arriving_) arriving_ = host_.take_buffer();
-  return receiver_.place(header, {arriving_->data(), bytes});
+  return receiver_.place(header, contribution.coding,
+                         {arriving_bytes(), contribution.tensors, &host_.shape()});
+}
+
+Result<MutableBytes> Session::place_feedback(const FrameHeader& header, Bytes head) {
+  if (!ready_) return corrupt("feedback before ready");
+  W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
+  const std::uint64_t bytes = payload_bytes_of(feedback.tensors);
+  const std::uint64_t block = host_.shape().parameters->floats() * sizeof(float);
+  if (bytes != block && bytes != 2 * block) return corrupt(fmt::format("feedback of {} bytes", bytes));
+  return receiver_.place(header, {}, {feedback_.take(bytes), feedback.tensors});
 }
 
 Status Session::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
@@ -79,6 +97,8 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
       return received_ready(head);
     case FrameType::contribution:
       return received_contribution(header, head, payload);
+    case FrameType::feedback:
+      return received_feedback(header, head, payload);
     default:
       return corrupt(fmt::format("a node does not send {} frames", name_of(header.type)));
   }
@@ -130,8 +150,15 @@ Status Session::received_ready(Bytes head) {
         fmt::format("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model));
   }
   ready_ = true;
-  // One contribution at a time, as large as the model at most.
-  limits_.payload_bytes_max = section_bytes_max(host_.floats() * sizeof(float));
+  kept_.set_bytes_max(about_.sample_cache_bytes);
+  // One contribution at a time, as large as the model at most, in whatever form; or what a codec kept of two.
+  const TensorList model = {{DType::f32, Shape{static_cast<std::int64_t>(host_.shape().floats)}}};
+  const Target target{{}, model, &host_.shape()};
+  limits_.payload_bytes_max = 2 * model[0].byte_count();
+  for (const Form form : {Form::generic, Form::gradient}) {
+    limits_.payload_bytes_max = std::max(limits_.payload_bytes_max, formed_bytes_max({.form = form}, target));
+  }
+  limits_.payload_bytes_max = section_bytes_max(limits_.payload_bytes_max);
   limits_.tensors_max = 1;
   connection_->set_limits(limits_);
   return host_.ready(*this);
@@ -160,8 +187,40 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in
   // it.
   if (payload.empty()) return corrupt("a contribution without its floats");
-  W5XDE_CHECK(receiver_.finish(header, payload, {arriving_->data(), host_.floats() * sizeof(float)}));
+  W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding,
+                               {arriving_bytes(), contribution.tensors, &host_.shape()}));
+  const auto bytes = static_cast<double>(header.payload_bytes);
+  contribution_bytes_ = contribution_bytes_ == 0 ? bytes : 0.8 * contribution_bytes_ + 0.2 * bytes;
+  if (contribution.coding.form == Form::gradient && !gradient_codec_of(contribution.coding).stateless())
+    has_feedback_ = true;
   return host_.contributed(*this, contribution, std::move(arriving_));
+}
+
+Status Session::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
+  if (!ready_) return corrupt("feedback before ready");
+  W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
+  if (feedback.tensors.empty()) return host_.fed_back(*this, feedback.leaving, {});
+  if (payload.empty()) return corrupt("feedback without its floats");
+  const MutableBytes raw(feedback_.data(), payload_bytes_of(feedback.tensors));
+  W5XDE_CHECK(receiver_.finish(header, payload, {}, {raw, feedback.tensors}));
+  if (feedback.leaving) has_feedback_ = false;
+  return host_.fed_back(*this, feedback.leaving,
+                        {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
+}
+
+Status Session::ask_feedback() {
+  Head head;
+  encode(Feedback{}, head);
+  return connection_->send({.type = FrameType::feedback, .head = head});
+}
+
+Status Session::send_feedback(std::span<const float> feedback) {
+  Head head;
+  encode(Feedback{.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(feedback.size())}}}}, head);
+  const auto copy = std::make_shared<std::vector<float>>(feedback.begin(), feedback.end());
+  const TensorView view = TensorView::of_bytes(std::as_bytes(std::span(*copy)));
+  has_feedback_ = true;
+  return sender_.send(*connection_, FrameType::feedback, head, {.tensors = {&view, 1}, .keep = copy});
 }
 
 bool Session::awaits(std::uint64_t version) const {
@@ -171,7 +230,9 @@ bool Session::awaits(std::uint64_t version) const {
 
 double Session::exchange_seconds() const {
   const LinkReport link = connection_->link();
-  const auto bytes = static_cast<double>(host_.floats() * sizeof(float));
+  const double bytes = contribution_bytes_ > 0
+                           ? contribution_bytes_
+                           : static_cast<double>(host_.shape().floats * sizeof(float));
   // The kernel's round trip: a heartbeat's waits until the node has computed.
   const double round_trip = link.tcp ? seconds_of(link.tcp->round_trip_min) : 0;
   double seconds_per_byte = kSecondsPerByte;
@@ -180,29 +241,39 @@ double Session::exchange_seconds() const {
   return kExchangeSeconds + round_trip + bytes * seconds_per_byte;
 }
 
-Status Session::send_parameters(const Learner& learner, Broadcast& broadcast) {
-  W5XDE_CHECK(broadcast.send(learner, *connection_, sender_.stats()));
+Status Session::send_parameters(const Learner& learner, Broadcast& broadcast,
+                                const SectionCodec& lossless) {
+  W5XDE_CHECK(broadcast.send(learner, version_sent_, lossless, *connection_, sender_.stats()));
   version_sent_ = learner.version();
   return {};
 }
 
-Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch) {
+Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,
+                           const LeaseForm& form) {
+  Formed formed = form.generic ? form_generic(batch.payload) : Formed();
+  const Lease lease{.lease_id = grant.lease,
+                    .step = grant.step,
+                    .version = version,
+                    .seed = seed,
+                    .block = grant.block,
+                    .work = grant.work,
+                    .answer = coding_of(form.answer),
+                    .slot_samples = std::move(batch.slot_samples),
+                    .numbers = std::move(batch.numbers),
+                    .coding = formed.coding,
+                    .tensors = batch.tensors};
   head_.clear();
-  encode(Lease{.lease_id = grant.lease,
-               .step = grant.step,
-               .version = version,
-               .seed = seed,
-               .block = grant.block,
-               .work = grant.work,
-               .slot_samples = std::move(batch.slot_samples),
-               .tensors = batch.tensors},
-         head_);
+  encode(lease, head_);
   out_.push_back({.lease = grant.lease,
                   .work = grant.work,
                   .block = grant.block,
-                  .samples = static_cast<std::uint64_t>(batch.tensors[0].shape[0]),
+                  .samples = lease.samples(),
                   .version = version});
-  return sender_.send(*connection_, FrameType::lease, head_, batch.payload, std::move(batch.memory));
+  return sender_.send(*connection_, FrameType::lease, head_,
+                      {.tensors = batch.payload,
+                       .formed = std::move(formed),
+                       .keep = std::move(batch.memory),
+                       .codec = form.lossless});
 }
 
 }  // namespace w5xde

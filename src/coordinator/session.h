@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "coordinator/batches.h"
 #include "coordinator/broadcast.h"
+#include "coordinator/kept_samples.h"
 #include "coordinator/learner.h"
 #include "coordinator/round.h"
 #include "net/connection.h"
@@ -30,13 +31,15 @@ class Session final : private Connection::Owner {
     // What the run is; none while that is not known yet (offer() is called then).
     virtual const Offer* run_offer() = 0;
     virtual Bytes model_file() = 0;
-    virtual std::uint64_t floats() = 0;
+    virtual const BlockShape& shape() = 0;
     virtual Reduction::Buffer take_buffer() = 0;
     // The node can work.
     virtual Status ready(Session& session) = 0;
     // `values` is null when the contribution has none.
     virtual Status contributed(Session& session, const Contribution& contribution,
                                Reduction::Buffer values) = 0;
+    // What the node's codec has still to say: a copy that was asked for, or all of it because it leaves.
+    virtual Status fed_back(Session& session, bool leaving, std::span<const float> feedback) = 0;
     virtual StatusReport status() = 0;
     // The connection took all that was queued.
     virtual void drained(Session& session) = 0;
@@ -44,8 +47,8 @@ class Session final : private Connection::Owner {
     virtual void ended(Session& session, const Error& reason) = 0;
   };
 
-  Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SectionCodec& codec, ThreadPool* pool,
-          const Log& log);
+  Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SocketOptions& socket,
+          ThreadPool* pool, const Log& log);
   ~Session() override;
 
   NodeId id() const { return id_; }
@@ -57,10 +60,25 @@ class Session final : private Connection::Owner {
 
   // Sends the offer, once the hello is in.
   void offer();
-  // All floats of the learner's version.
-  Status send_parameters(const Learner& learner, Broadcast& broadcast);
+  // The learner's version.
+  Status send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec& lossless);
   std::uint64_t version_sent() const { return version_sent_; }
-  Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch);
+  // Whatever it has, it gets the next version whole.
+  void forget_version() { version_sent_ = kNoVersion; }
+
+  struct LeaseForm {
+    bool generic = false;
+    SectionCodec lossless;
+    AnswerForm answer;
+  };
+  Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,
+                    const LeaseForm& form);
+  KeptSamples& kept() { return kept_; }
+
+  // Its codec has a memory that would be lost with it.
+  bool has_feedback() const { return has_feedback_; }
+  Status ask_feedback();
+  Status send_feedback(std::span<const float> feedback);
   // It has leases that it can do nothing with (compute, or find void) before it has this version.
   bool awaits(std::uint64_t version) const;
   void close(Error reason) { connection_->close(std::move(reason)); }
@@ -90,7 +108,11 @@ class Session final : private Connection::Owner {
   Status received_ready(Bytes head);
   // The lease that is answered, which is out no longer.
   Result<Out> take_out(const Contribution& contribution);
+  Result<MutableBytes> place_contribution(const FrameHeader& header, Bytes head);
+  Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
   Status received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload);
+  Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
+  MutableBytes arriving_bytes();
   Status send_model();
 
   const NodeId id_;
@@ -106,7 +128,11 @@ class Session final : private Connection::Owner {
   PayloadSender sender_;
   PayloadReceiver receiver_;
   Reduction::Buffer arriving_;
-  std::uint64_t version_sent_ = UINT64_MAX;
+  AlignedBuffer feedback_;  // arriving
+  bool has_feedback_ = false;
+  double contribution_bytes_ = 0;  // that travel, of the last ones
+  KeptSamples kept_;
+  std::uint64_t version_sent_ = kNoVersion;
   std::vector<Out> out_;
   Head head_;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "codec/lossless.h"
@@ -92,6 +94,11 @@ void Connection::set_limits(const Limits& limits) {
   writer_.set_limits(limits);
 }
 
+void Connection::tune(const SocketOptions& options) {
+  options_ = options;
+  if (state_ != State::closed) stream_->tune(options);
+}
+
 void Connection::wait_readable() {
   stream_->when_readable([this] { read(); });
 }
@@ -107,13 +114,25 @@ void Connection::read() {
   if (status.ok() && state_ != State::closed) wait_readable();
 }
 
+// As much of the space as one read may fill.
+std::span<const iovec> Connection::first_bytes(std::span<const iovec> space, std::span<iovec> chunk) const {
+  std::size_t count = 0, left = options_.receive_chunk_bytes;
+  for (; count < std::min(space.size(), chunk.size()) && left > 0; ++count) {
+    chunk[count] = {space[count].iov_base, std::min(space[count].iov_len, left)};
+    left -= chunk[count].iov_len;
+  }
+  return chunk.first(count);
+}
+
 Status Connection::read_frames() {
   std::size_t turn = 0;
   while (state_ != State::closed) {
     const auto space = reader_.space();
+    std::array<iovec, 4> chunk{};
+    const auto parts = options_.receive_chunk_bytes == 0 ? space : first_bytes(space, chunk);
     std::size_t room = 0;
-    for (const iovec& part : space) room += part.iov_len;
-    auto count = stream_->read(space);
+    for (const iovec& part : parts) room += part.iov_len;
+    auto count = stream_->read(parts);
     if (!count) {
       fail(count.error());
       return std::move(count).error();
@@ -192,7 +211,7 @@ void Connection::flush() {
   std::size_t turn = 0;
   for (auto pieces = writer_.stage(); !pieces.empty(); pieces = writer_.stage()) {
     if (turn >= kBytesWrittenPerTurn) return schedule_flush();
-    auto count = stream_->write(pieces);
+    auto count = stream_->write(options_.combined_send ? pieces : pieces.first(1));
     if (!count) {
       // The peer is gone; what it said before may be why. Unless this side is leaving: then it has a reason,
       // perhaps that nothing more can be read.

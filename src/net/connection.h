@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/limits.h"
@@ -52,6 +53,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   void detach();
 
   void set_limits(const Limits& limits);
+  void tune(const SocketOptions& options);
   bool open() const { return state_ == State::open; }
   // The peer left of its own will, or refused us: the link is not to blame.
   bool goodbye_received() const { return goodbye_received_; }
@@ -75,6 +77,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   void read();
   Status read_frames();
+  std::span<const iovec> first_bytes(std::span<const iovec> space, std::span<iovec> chunk) const;
   void wait_readable();
   void schedule_flush();
   void flush();
@@ -93,6 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   FrameReader reader_;
   FrameWriter writer_;
+  SocketOptions options_;
   bool reading_ = false;
   bool flush_scheduled_ = false;  // at the end of this read, by a posted task, or by the stream
 

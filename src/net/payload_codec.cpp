@@ -28,53 +28,73 @@ Bytes join(std::span<const TensorView> tensors, MutableBytes out) {
 
 }  // namespace
 
-std::optional<PayloadSender::Section> PayloadSender::encode(std::span<const TensorView> payload) {
+std::optional<PayloadSender::Section> PayloadSender::encode(std::span<const TensorView> payload,
+                                                            const SectionCodec& codec) {
   const std::uint64_t raw_bytes = payload_bytes_of(payload);
-  if (codec_.lossless.kind == LosslessKind::none || raw_bytes == 0) return std::nullopt;
+  if (codec.lossless.kind == LosslessKind::none || raw_bytes == 0) return std::nullopt;
   const Instant begun = now();
   const Bytes raw = payload.size() == 1 ? payload[0].bytes() : join(payload, joined_.take(raw_bytes));
-  auto encoded = std::make_shared<AlignedBuffer>(section_bytes_max(raw.size(), codec_.chunk_log2));
-  const Bytes section = encoder_.encode_into({encoded->data(), encoded->capacity()}, raw, codec_, pool_);
+  auto encoded = std::make_shared<AlignedBuffer>(section_bytes_max(raw.size(), codec.chunk_log2));
+  const Bytes section = encoder_.encode_into({encoded->data(), encoded->capacity()}, raw, codec, pool_);
   stats_.busy += now() - begun;
   if (section.size() >= raw.size()) return std::nullopt;
   return Section{section, std::move(encoded)};
 }
 
-Status PayloadSender::send(Connection& connection, FrameType type, Bytes head,
-                           std::span<const TensorView> payload, std::shared_ptr<const void> keep) {
-  const std::uint64_t raw_bytes = payload_bytes_of(payload);
-  stats_.raw_bytes += raw_bytes;
-  if (auto section = encode(payload)) {
+Status PayloadSender::send(Connection& connection, FrameType type, Bytes head, Payload payload) {
+  stats_.raw_bytes += payload_bytes_of(payload.tensors);
+  TensorView formed;
+  if (payload.formed.bytes) {
+    formed = TensorView::of_bytes(*payload.formed.bytes);
+    payload.tensors = {&formed, 1};
+    payload.keep = payload.formed.bytes;
+  }
+  if (auto section = encode(payload.tensors, payload.codec)) {
     stats_.wire_bytes += section->bytes.size();
     const TensorView view = TensorView::of_bytes(section->bytes);
     return connection.send({.type = type,
-                            .codec = static_cast<std::uint8_t>(codec_.lossless.kind),
-                            .shuffle_width = codec_.shuffle_width,
+                            .codec = static_cast<std::uint8_t>(payload.codec.lossless.kind),
+                            .shuffle_width = payload.codec.shuffle_width,
                             .head = head,
                             .payload = {&view, 1},
                             .keep = std::move(section->keep)});
   }
-  stats_.wire_bytes += raw_bytes;
-  return connection.send({.type = type, .head = head, .payload = payload, .keep = std::move(keep)});
+  stats_.wire_bytes += payload_bytes_of(payload.tensors);
+  return connection.send(
+      {.type = type, .head = head, .payload = payload.tensors, .keep = std::move(payload.keep)});
 }
 
-Result<MutableBytes> PayloadReceiver::place(const FrameHeader& header, MutableBytes raw) {
+Result<MutableBytes> PayloadReceiver::place(const FrameHeader& header, const Coding& coding,
+                                            const Target& target) {
+  const bool direct = coding.form == Form::direct;
+  const std::uint64_t bytes = direct ? target.raw.size() : coding.bytes;
+  if (bytes > formed_bytes_max(coding, target))
+    return corrupt(fmt::format("a {} frame with {} bytes for {}", name_of(header.type), bytes, target.raw.size()));
   if (header.codec == 0) {
-    if (header.payload_bytes == raw.size()) return raw;
-  } else if (header.payload_bytes <= section_bytes_max(raw.size())) {
+    if (header.payload_bytes == bytes) return direct ? target.raw : formed_.take(bytes);
+  } else if (header.payload_bytes <= section_bytes_max(bytes)) {
     return encoded_.take(header.payload_bytes);
   }
   return corrupt(fmt::format("a {} frame has {} bytes for a payload of {}", name_of(header.type),
-                             header.payload_bytes, raw.size()));
+                             header.payload_bytes, bytes));
 }
 
-Status PayloadReceiver::finish(const FrameHeader& header, Bytes payload, MutableBytes raw) {
-  stats_.raw_bytes += raw.size();
+Status PayloadReceiver::finish(const FrameHeader& header, Bytes payload, const Coding& coding,
+                               const Target& target) {
+  stats_.raw_bytes += target.raw.size();
   stats_.wire_bytes += payload.size();
-  if (header.codec == 0) return {};
+  const bool direct = coding.form == Form::direct;
+  if (header.codec == 0 && direct) return {};
   const Instant begun = now();
-  Status status =
-      decoder_.decode(payload, static_cast<LosslessKind>(header.codec), header.shuffle_width, raw, pool_);
+  Status status;
+  Bytes formed = payload;
+  if (header.codec != 0) {
+    const MutableBytes decoded = direct ? target.raw : formed_.take(coding.bytes);
+    status = decoder_.decode(payload, static_cast<LosslessKind>(header.codec), header.shuffle_width, decoded,
+                             pool_);
+    formed = decoded;
+  }
+  if (status.ok() && !direct) status = unform(formed, coding, target);
   stats_.busy += now() - begun;
   return status;
 }

@@ -1,5 +1,5 @@
-// Payloads through the lossless codec of their direction, and what that cost. A payload that does not get
-// smaller travels as it is.
+// Payloads through their form and a lossless codec, and what that cost. A payload that no codec makes smaller
+// travels as it is.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "codec/section.h"
 #include "net/connection.h"
+#include "net/payload_form.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
@@ -24,23 +25,27 @@ struct PayloadStats {
 
 class PayloadSender {
  public:
-  PayloadSender(const SectionCodec& codec, ThreadPool* pool) : codec_(codec), pool_(pool) {}
+  explicit PayloadSender(ThreadPool* pool) : pool_(pool) {}
 
   // What of these tensors travels where that is less than they are.
   struct Section {
     Bytes bytes;
     std::shared_ptr<const void> keep;
   };
-  std::optional<Section> encode(std::span<const TensorView> payload);
+  std::optional<Section> encode(std::span<const TensorView> payload, const SectionCodec& codec);
 
-  // Sends a frame with these tensors; `keep` holds their memory.
-  Status send(Connection& connection, FrameType type, Bytes head, std::span<const TensorView> payload,
-              std::shared_ptr<const void> keep);
+  // Sends a frame with these tensors, or with what they were formed into; `keep` holds their memory.
+  struct Payload {
+    std::span<const TensorView> tensors;
+    Formed formed = {};
+    std::shared_ptr<const void> keep = nullptr;
+    SectionCodec codec = {};
+  };
+  Status send(Connection& connection, FrameType type, Bytes head, Payload payload);
   const PayloadStats& stats() const { return stats_; }
   PayloadStats& stats() { return stats_; }
 
  private:
-  SectionCodec codec_;
   ThreadPool* pool_;
   SectionEncoder encoder_;
   AlignedBuffer joined_;  // tensors side by side, for the codec
@@ -51,17 +56,18 @@ class PayloadReceiver {
  public:
   explicit PayloadReceiver(ThreadPool* pool) : pool_(pool) {}
 
-  // For Connection::Owner::place: where the payload lands that, decoded, belongs in `raw`. corrupt when it
-  // has another length.
-  Result<MutableBytes> place(const FrameHeader& header, MutableBytes raw);
-  // For received: `raw` holds the decoded payload afterwards.
-  Status finish(const FrameHeader& header, Bytes payload, MutableBytes raw);
+  // For Connection::Owner::place: where the payload lands that, decoded, belongs in the target. corrupt when
+  // it has another length.
+  Result<MutableBytes> place(const FrameHeader& header, const Coding& coding, const Target& target);
+  // For received: the target holds the decoded payload afterwards.
+  Status finish(const FrameHeader& header, Bytes payload, const Coding& coding, const Target& target);
   const PayloadStats& stats() const { return stats_; }
 
  private:
   ThreadPool* pool_;
   SectionDecoder decoder_;
   AlignedBuffer encoded_;
+  AlignedBuffer formed_;
   PayloadStats stats_;
 };
 

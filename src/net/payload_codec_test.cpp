@@ -19,15 +19,16 @@ class Receiving : public Connection::Owner {
  public:
   Receiving(std::size_t bytes, ThreadPool* pool) : raw(bytes, std::byte{0xaa}), receiver(pool) {}
   Result<MutableBytes> place(const FrameHeader& header, Bytes) override {
-    return receiver.place(header, raw);
+    return receiver.place(header, {}, {raw, tensors});
   }
   Status received(const FrameHeader& header, Bytes, MutableBytes payload) override {
     last = header;
-    return receiver.finish(header, payload, raw);
+    return receiver.finish(header, payload, {}, {raw, tensors});
   }
   void closed(const Error& reason) override { why = reason.to_string(); }
 
   std::vector<std::byte> raw;
+  TensorList tensors;
   PayloadReceiver receiver;
   std::optional<FrameHeader> last;
   std::string why = "still open";
@@ -56,10 +57,11 @@ class PayloadCodecTest : public testing::Test {
   void send(const SectionCodec& codec, const std::vector<std::byte>& raw, std::size_t expected,
             ThreadPool* pool = nullptr) {
     connect(expected, pool);
-    sender_.emplace(codec, pool);
+    sender_.emplace(pool);
     const auto kept = std::make_shared<std::vector<std::byte>>(raw);
     const TensorView view = TensorView::of_bytes(*kept);
-    ASSERT_TRUE(sender_->send(*near_, FrameType::tensors, {}, {&view, 1}, kept).ok());
+    ASSERT_TRUE(
+        sender_->send(*near_, FrameType::tensors, {}, {.tensors = {&view, 1}, .keep = kept, .codec = codec}).ok());
     loop_.run_for(std::chrono::milliseconds(1));
     EXPECT_EQ(kept.use_count(), 1) << "the memory is free once it is written";
   }

@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -13,6 +14,19 @@
 #include "w5xde/result.h"
 
 namespace w5xde {
+
+// What the seeds found worth tuning. A buffer size of 0 leaves the kernel its own, which grows with the link.
+struct SocketOptions {
+  bool no_delay = true;
+  bool quick_ack = true;
+  bool keep_alive = true;
+  std::uint64_t send_buffer_bytes = 0;
+  std::uint64_t receive_buffer_bytes = 0;
+  std::uint64_t receive_chunk_bytes = 0;  // one read takes no more; 0: what there is room for
+  bool combined_send = true;              // a frame's parts in one call, not one each
+
+  bool operator==(const SocketOptions&) const = default;
+};
 
 // Bytes in both directions: TCP, TLS over any other stream, or memory. Nothing blocks: read and write do what
 // can be done now, and when_readable and when_writable tell when it is worth trying again. Loop thread only.
@@ -43,6 +57,8 @@ class Stream {
   virtual bool encrypted() const { return false; }
   // What the kernel knows of the link, where there is a kernel.
   virtual std::optional<TcpReport> tcp_report() const { return std::nullopt; }
+  // Where there is a socket.
+  virtual void tune(const SocketOptions&) {}
 };
 
 }  // namespace w5xde

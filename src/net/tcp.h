@@ -12,15 +12,6 @@
 
 namespace w5xde {
 
-// What the seeds found worth tuning. A buffer size of 0 leaves the kernel its own, which grows with the link.
-struct SocketOptions {
-  bool no_delay = true;
-  bool quick_ack = true;
-  bool keep_alive = true;
-  std::uint64_t send_buffer_bytes = 0;
-  std::uint64_t receive_buffer_bytes = 0;
-};
-
 struct Address {
   std::string host;
   std::uint16_t port = 0;

@@ -40,7 +40,7 @@ void set_buffer(int fd, int name, int force_name, std::uint64_t bytes) {
     set_option(fd, SOL_SOCKET, name, value);
 }
 
-void tune(int fd, const SocketOptions& options) {
+void tune_socket(int fd, const SocketOptions& options) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, options.no_delay ? 1 : 0);
   set_option(fd, IPPROTO_TCP, TCP_QUICKACK, options.quick_ack ? 1 : 0);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, options.keep_alive ? 1 : 0);
@@ -119,8 +119,12 @@ TcpStream::TcpStream(AsioLoop& loop, asio::ip::tcp::socket socket, const SocketO
   asio::error_code ignored;  // a peer that is gone already has no endpoint
   const auto peer = state_->socket.remote_endpoint(ignored);
   peer_ = name_of(peer);
-  tune(state_->socket.native_handle(), options);
+  TcpStream::tune(options);
   if (peer.address().is_loopback()) tune_loopback(state_->socket.native_handle());
+}
+
+void TcpStream::tune(const SocketOptions& options) {
+  tune_socket(state_->socket.native_handle(), options);
 }
 
 TcpStream::~TcpStream() {

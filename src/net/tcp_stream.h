@@ -26,6 +26,7 @@ class TcpStream final : public Stream {
   Loop& loop() override { return loop_; }
   std::string peer() const override { return peer_; }
   std::optional<TcpReport> tcp_report() const override;
+  void tune(const SocketOptions& options) override;
 
  private:
   struct State;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "base/file.h"
-#include "base/hash.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
 
@@ -15,7 +13,6 @@ namespace {
 
 // Leases shorter than this are computed on the loop's thread. Longer ones must not keep heartbeats waiting.
 constexpr double kInlineSecondsMax = 0.02;
-constexpr std::uint64_t kModelFileBytesMax = 2 * kGiB;
 
 }  // namespace
 
@@ -23,7 +20,9 @@ Node::Node(Loop& loop, NodeOptions options, const Log& log)
     : loop_(loop),
       options_(std::move(options)),
       log_(log),
+      sender_(nullptr),
       receiver_(nullptr),
+      samples_(options_.sample_cache_bytes),
       returned_(std::make_shared<std::vector<Reduction::Buffer>>()) {}
 
 Node::~Node() {
@@ -36,7 +35,8 @@ void Node::start(std::unique_ptr<Stream> stream) {
   const Hello hello{.software = "w5xde " + std::string(kVersion),
                     .name = options_.name,
                     .role = "node",
-                    .codecs = {"none", "zlib", "lz4", "lz4-frame", "zstd"}};
+                    .codecs = {"none", "zlib", "lz4", "lz4-frame", "zstd"},
+                    .gradient_codecs = {"none", "fp16", "bf16", "int8", "onebit", "topk", "powersgd"}};
   encode(hello, head_);
   (void)send_cold(FrameType::hello, head_);
 }
@@ -60,6 +60,7 @@ void Node::leave(std::string reason) {
 void Node::end_leave() {
   parted_ = true;
   if (connection_ && connection_->open()) {
+    (void)send_feedback(true);  // if it cannot be sent, it is lost: the coordinator counts that
     connection_->close(disconnected(*leaving_));
   } else if (!ended_) {
     ended_ = disconnected(*leaving_);
@@ -74,6 +75,8 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
       return place_lease(header, head);
     case FrameType::model:
       return place_model(header, head);
+    case FrameType::feedback:
+      return place_feedback(header, head);
     default:
       if (header.payload_bytes == 0) return MutableBytes();
       return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
@@ -83,8 +86,7 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
 Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
   // place() is asked for payloads only: without one, what it prepares is not there, or is of the frame
   // before.
-  const bool carries = header.type == FrameType::parameters || header.type == FrameType::lease ||
-                       header.type == FrameType::model;
+  const bool carries = header.type == FrameType::parameters || header.type == FrameType::model;
   if (carries && payload.empty())
     return corrupt(fmt::format("a {} frame without a payload", name_of(header.type)));
   switch (header.type) {
@@ -94,180 +96,87 @@ Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payloa
       return received_offer(head);
     case FrameType::model:
       return received_model();
-    case FrameType::parameters:
-      return received_parameters(header, payload);
-    case FrameType::lease: {
-      const MutableBytes raw(arriving_.payload->data(), payload_bytes_of(arriving_.lease.tensors));
-      W5XDE_CHECK(receiver_.finish(header, payload, raw));
-      if (!leaving_) leases_.push_back(std::exchange(arriving_, {}));
-      compute_next();
+    case FrameType::parameters: {
+      W5XDE_TRY(const bool whole, replica_->finish(header, payload, receiver_));
+      if (whole) compute_next();
       return {};
     }
+    case FrameType::lease:
+      return received_lease(header, head, payload);
+    case FrameType::feedback:
+      return received_feedback(header, head, payload);
     default:
       return corrupt(fmt::format("a coordinator does not send {} frames", name_of(header.type)));
   }
 }
 
-Status Node::received_hello(Bytes head) {
-  W5XDE_TRY(const Hello theirs, decode_hello(head, Limits::stranger()));
-  const Hello mine{.software = "w5xde " + std::string(kVersion), .name = options_.name};
-  W5XDE_TRY(const Agreement agreement, negotiate(mine, theirs, {connection_->stream().encrypted()}));
-  log_.verbose("{} is {}, protocol {}", connection_->stream().peer(), theirs.software, agreement.protocol);
-  // A coordinator is trusted with the model and its batches; how large those may be is the node's memory.
-  limits_ = Limits{};
-  connection_->set_limits(limits_);
-  return {};
-}
-
-Status Node::received_offer(Bytes head) {
-  // A lease of the first may be computing with its engine.
-  if (sender_) return corrupt("a second offer");
-  W5XDE_TRY(offer_, decode_offer(head, limits_));
-  if (offer_.threads != options_.threads) {
-    return incompatible(fmt::format("this run computes a slot with {} threads; join with --threads {}",
-                                    offer_.threads, offer_.threads));
-  }
-  W5XDE_TRY(const LosslessCodec codec, parse_lossless(offer_.codec));
-  sender_.emplace(SectionCodec{.lossless = codec}, nullptr);
-  if (offer_.model_hash.empty()) return make_ready({});
-  const auto file = options_.model_cache / (offer_.model_hash + ".pt");
-  const auto cached = MappedFile::open(file);
-  if (cached.ok() && hash128_hex(cached->bytes()) == offer_.model_hash) return make_ready(file);
-  if (offer_.model_bytes == 0 || offer_.model_bytes > kModelFileBytesMax) {
-    return overloaded(
-        fmt::format("the run's model has {} bytes; at most {}", offer_.model_bytes, kModelFileBytesMax));
-  }
-  Head request;
-  encode(ModelPart{}, request);
-  return send_cold(FrameType::model, request);
-}
-
-Result<MutableBytes> Node::place_model(const FrameHeader& header, Bytes head) {
-  W5XDE_TRY(const ModelPart part, decode_model_part(head, limits_));
-  if (part.offset != model_received_ || part.bytes > offer_.model_bytes - model_received_ ||
-      header.payload_bytes != part.bytes || engine_ != nullptr || header.codec != 0) {
-    return corrupt("a part of the model's file that was not asked for");
-  }
-  model_bytes_.resize(model_received_ + part.bytes);
-  const MutableBytes place(model_bytes_.data() + model_received_, part.bytes);
-  model_received_ += part.bytes;
-  return place;
-}
-
-Status Node::received_model() {
-  if (model_received_ < offer_.model_bytes) return {};
-  const std::string hash = hash128_hex(model_bytes_);
-  if (hash != offer_.model_hash) {
-    return corrupt(
-        fmt::format("the model's file came with hash {}, {} was announced", hash, offer_.model_hash));
-  }
-  std::error_code ignored;  // what matters is whether the file can be written
-  std::filesystem::create_directories(options_.model_cache, ignored);
-  const auto file = options_.model_cache / (hash + ".pt");
-  const Bytes bytes = model_bytes_;
-  W5XDE_CHECK(write_file_atomically(file, {&bytes, 1}));
-  model_bytes_ = {};
-  return make_ready(file);
-}
-
-Ready Node::about_this(std::uint64_t fingerprint) const {
-  Ready ready{.model_fingerprint = fingerprint, .engine = engine_->name(), .processor = processor_name()};
-  if (engine_->uses_cores()) {
-    ready.machine = options_.machine.id;
-    ready.lanes = std::max(1u, options_.machine.cores / std::max(1u, options_.threads));
-  }
-  return ready;
-}
-
-Status Node::make_ready(const std::filesystem::path& model_file) {
-  W5XDE_TRY(const Shape sample_shape, Shape::make(offer_.sample_shape));
-  W5XDE_TRY(engine_, options_.make_engine({.model = offer_.model,
-                                           .loss = offer_.loss,
-                                           .sample_shape = sample_shape,
-                                           .classes = offer_.classes,
-                                           .threads = offer_.threads,
-                                           .device = options_.device},
-                                          model_file));
-  computation_.emplace(*engine_);
-  const std::uint64_t fingerprint = engine_->description().fingerprint();
-  if (fingerprint != offer_.model_fingerprint) {
-    return incompatible(fmt::format(
-        "the model '{}' has fingerprint {:016x} in the run and {:016x} here; update the older w5xde",
-        offer_.model, offer_.model_fingerprint, fingerprint));
-  }
-  warm_up();
-  Head ready;
-  encode(about_this(fingerprint), ready);
-  waiting_since_ = loop_.now();
-  return send_cold(FrameType::ready, ready);
-}
-
-// A library's first computation costs many times its second. It must not be a lease: a whole step would wait
-// for it. What targets look like that are no classes is not known yet; those models start cold.
-void Node::warm_up() {
-  if (offer_.classes == 0) return;
-  constexpr std::uint32_t kSamples = 2;  // BatchNorm wants more than one
-  std::vector<std::int64_t> dims = offer_.sample_shape;
-  dims.insert(dims.begin(), kSamples);
-  const auto shape = Shape::make(dims);
-  if (!shape.ok()) return;
-  Lease lease{.slot_samples = {kSamples}};
-  lease.tensors = {{.dtype = DType::f32, .shape = *shape}, {.dtype = DType::u8, .shape = Shape{kSamples}}};
-  const std::vector<std::byte> zeros(payload_bytes_of(lease.tensors));
-  const std::uint64_t floats = engine_->description().floats();
-  states_.push_back(std::make_shared<AlignedBuffer>(floats * sizeof(float)));
-  std::fill_n(reinterpret_cast<float*>(states_.back()->data()), floats, 0.0F);
-  const std::span<const float> state(reinterpret_cast<const float*>(states_.back()->data()), floats);
-  // If it fails, a lease will too, and say why.
-  auto computed = computation_->run(lease, zeros, state);
-  if (computed.ok()) computation_->give_back(std::move(computed->values));
-}
-
 Result<MutableBytes> Node::place_parameters(const FrameHeader& header, Bytes head) {
-  if (!engine_) return corrupt("parameters before the model");
+  if (!replica_) return corrupt("parameters before the model");
   W5XDE_TRY(Parameters parameters, decode_parameters(head, limits_));
-  const std::uint64_t floats = engine_->description().floats();
-  if (parameters.floats_total != floats) {
-    return corrupt(
-        fmt::format("parameters of {} floats; this model has {}", parameters.floats_total, floats));
-  }
-  if (!landing_ || parameters.version != landing_parameters_.version) {
-    // Not where the newest version is, nor where one is being computed with.
-    const auto free =
-        std::ranges::find_if(states_, [](const State& state) { return state.use_count() == 1; });
-    landing_ = free != states_.end() ? *free : std::make_shared<AlignedBuffer>(floats * sizeof(float));
-    if (free == states_.end()) states_.push_back(landing_);
-    landed_floats_ = 0;
-  }
-  if (parameters.first_float != landed_floats_) return corrupt("parameters with a hole in them");
-  landing_bytes_ = {landing_->data() + parameters.first_float * sizeof(float),
-                    parameters.tensors[0].byte_count()};
-  landing_parameters_ = std::move(parameters);
-  return receiver_.place(header, landing_bytes_);
-}
-
-Status Node::received_parameters(const FrameHeader& header, Bytes payload) {
-  W5XDE_CHECK(receiver_.finish(header, payload, landing_bytes_));
-  landed_floats_ += landing_bytes_.size() / sizeof(float);
-  if (landed_floats_ < landing_parameters_.floats_total) return {};
-  state_ = std::move(landing_);
-  landing_ = nullptr;
-  version_ = landing_parameters_.version;
-  compute_next();
-  return {};
+  return replica_->place(header, std::move(parameters), receiver_);
 }
 
 Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   if (!engine_) return corrupt("a lease before the model");
   W5XDE_TRY(arriving_.lease, decode_lease(head, limits_));
-  const std::uint64_t bytes = payload_bytes_of(arriving_.lease.tensors);
+  const Lease& lease = arriving_.lease;
+  W5XDE_CHECK(form_of(lease.answer));
+  const std::uint64_t bytes = payload_bytes_of(lease.tensors);
   arriving_.payload = std::make_shared<AlignedBuffer>(bytes);
-  return receiver_.place(header, {arriving_.payload->data(), bytes});
+  return receiver_.place(header, lease.coding, {{arriving_.payload->data(), bytes}, lease.tensors});
+}
+
+Status Node::received_lease(const FrameHeader& header, Bytes head, Bytes payload) {
+  // A lease whose samples are all kept has no payload, so that nobody was asked for a place.
+  if (payload.empty()) W5XDE_CHECK(place_lease(header, head));
+  Lease& lease = arriving_.lease;
+  const MutableBytes raw(arriving_.payload->data(), payload_bytes_of(lease.tensors));
+  if (payload.empty() && !raw.empty()) return corrupt("a lease frame without a payload");
+  W5XDE_CHECK(receiver_.finish(header, payload, lease.coding, {raw, lease.tensors}));
+  W5XDE_CHECK(samples_.complete(lease, arriving_.payload, limits_));
+  if (!leaving_) leases_.push_back(std::exchange(arriving_, {}));
+  compute_next();
+  return {};
+}
+
+Result<MutableBytes> Node::place_feedback(const FrameHeader& header, Bytes head) {
+  if (!encoder_) return corrupt("feedback before the model");
+  W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
+  const std::uint64_t floats = engine_->description().parameters->floats();
+  const std::uint64_t bytes = feedback.tensors.empty() ? 0 : feedback.tensors[0].byte_count();
+  if (bytes != floats * sizeof(float) && bytes != 2 * floats * sizeof(float))
+    return corrupt(fmt::format("feedback of {} bytes for {} floats", bytes, floats));
+  return receiver_.place(header, {}, {feedback_.take(bytes), feedback.tensors});
+}
+
+Status Node::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
+  if (!encoder_) return corrupt("feedback before the model");
+  W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
+  if (feedback.tensors.empty()) return send_feedback(false);
+  if (payload.empty()) return corrupt("feedback without its floats");
+  const MutableBytes raw(feedback_.data(), feedback.tensors[0].byte_count());
+  W5XDE_CHECK(receiver_.finish(header, payload, {}, {raw, feedback.tensors}));
+  encoder_->gradients().add_feedback({reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
+  return {};
+}
+
+// A copy: the next contribution changes it.
+Status Node::send_feedback(bool leaving) {
+  const std::span<const float> floats = encoder_ ? encoder_->gradients().feedback() : std::span<const float>();
+  Feedback feedback{.leaving = leaving};
+  if (!floats.empty()) feedback.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(floats.size())}}};
+  if (leaving && floats.empty()) return {};
+  Head head;
+  encode(feedback, head);
+  if (floats.empty()) return send_cold(FrameType::feedback, head);
+  const auto copy = std::make_shared<std::vector<float>>(floats.begin(), floats.end());
+  const TensorView view = TensorView::of_bytes(std::as_bytes(std::span(*copy)));
+  return sender_.send(*connection_, FrameType::feedback, head, {.tensors = {&view, 1}, .keep = copy});
 }
 
 bool Node::computable(const Lease& lease) const {
-  if (!state_) return false;
-  return lease.version == version_ || (offer_.newest_parameters && lease.work == Work::train);
+  if (!replica_->state()) return false;
+  return lease.version == replica_->version() || (offer_.newest_parameters && lease.work == Work::train);
 }
 
 // Looks for work from the loop, so that what was just sent is on its way first.
@@ -280,7 +189,7 @@ void Node::compute_next() {
     if (computing_ || ended_) return;
     while (true) {
       const auto next = std::ranges::find_if(leases_, [&](const Pending& pending) {
-        return computable(pending.lease) || pending.lease.version < version_;
+        return computable(pending.lease) || pending.lease.version < replica_->version();
       });
       if (next == leases_.end()) return;
       Pending pending = std::move(*next);
@@ -304,9 +213,9 @@ void Node::compute(Pending pending) {
   for (auto& buffer : *returned_) computation_->give_back(std::move(buffer));
   returned_->clear();
   wait_ns_ += wait_until_now();
-  version_computed_ = version_;
+  version_computed_ = replica_->version();
   const auto work = std::make_shared<Pending>(std::move(pending));
-  const auto run = [this, work, state = state_] {
+  const auto run = [this, work, state = replica_->state()] {
     const Bytes payload(work->payload->data(), payload_bytes_of(work->lease.tensors));
     const std::span<const float> floats(reinterpret_cast<const float*>(state->data()),
                                         engine_->description().floats());
@@ -335,7 +244,11 @@ void Node::computed(const Lease& lease, Result<Computed> result) {
 Status Node::answer(const Lease& lease, Computed& result) {
   lease_seconds_ = seconds_of(result.busy);
   slots_computed_ += lease.block.slot_count;
-  const Duration codec = sender_->stats().busy + receiver_.stats().busy;
+  Formed formed;
+  if (result.values) {
+    W5XDE_TRY(formed, form_answer(lease, *result.values));
+  }
+  const Duration codec = sender_.stats().busy + receiver_.stats().busy + coding_;
   Contribution contribution{.lease_id = lease.lease_id,
                             .step = lease.step,
                             .version = version_computed_,
@@ -345,7 +258,8 @@ Status Node::answer(const Lease& lease, Computed& result) {
                             .correct = result.correct,
                             .compute_ns = static_cast<std::uint64_t>(result.busy.count()),
                             .wait_ns = std::exchange(wait_ns_, 0),
-                            .codec_ns = static_cast<std::uint64_t>((codec - codec_told_).count())};
+                            .codec_ns = static_cast<std::uint64_t>((codec - codec_told_).count()),
+                            .coding = formed.coding};
   codec_told_ = codec;
   head_.clear();
   if (!result.values) {
@@ -361,7 +275,30 @@ Status Node::answer(const Lease& lease, Computed& result) {
   std::shared_ptr<AlignedBuffer> keep(result.values.release(), [returned = returned_](AlignedBuffer* buffer) {
     returned->emplace_back(buffer);
   });
-  return sender_->send(*connection_, FrameType::contribution, head_, {&values, 1}, std::move(keep));
+  W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
+  return sender_.send(*connection_, FrameType::contribution, head_,
+                      {.tensors = {&values, 1},
+                       .formed = std::move(formed),
+                       .keep = std::move(keep),
+                       .codec = how.section});
+}
+
+// The contribution in the form that the lease asks for.
+Result<Formed> Node::form_answer(const Lease& lease, const AlignedBuffer& values) {
+  W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
+  if (how.form == Form::direct) return Formed();
+  const Instant begun = SteadyClock().now();
+  const std::uint64_t floats = engine_->description().floats();
+  const std::span<const float> block(reinterpret_cast<const float*>(values.data()), floats);
+  Formed formed;
+  if (how.form == Form::generic) {
+    const TensorView view(std::as_bytes(block), DType::f32, Shape{static_cast<std::int64_t>(floats)});
+    formed = form_generic({&view, 1});
+  } else {
+    formed = encoder_->encode(block, how.gradient);
+  }
+  coding_ += SteadyClock().now() - begun;
+  return formed;
 }
 
 Status Node::answer_void(const Lease& lease) {

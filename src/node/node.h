@@ -16,6 +16,8 @@
 #include "net/payload_codec.h"
 #include "node/computation.h"
 #include "node/machine.h"
+#include "node/replica.h"
+#include "node/sample_cache.h"
 #include "wire/enrolment.h"
 #include "wire/messages.h"
 
@@ -26,6 +28,8 @@ struct NodeOptions {
   unsigned threads = 1;  // what the engine library was loaded for
   std::string device = "auto";
   Machine machine;  // whose cores it shares with other nodes
+  // Samples are kept in this much memory, where a link is slow.
+  std::uint64_t sample_cache_bytes = 256 * kMiB;
   // Models that are files are kept here, by hash.
   std::filesystem::path model_cache;
   std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)>
@@ -59,19 +63,20 @@ class Node final : private Connection::Owner {
     Lease lease;
     std::shared_ptr<AlignedBuffer> payload;
   };
-  using State = std::shared_ptr<AlignedBuffer>;  // a version of the model's floats
 
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
   void closed(const Error& reason) override;
 
   Result<MutableBytes> place_parameters(const FrameHeader& header, Bytes head);
+  Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
   Result<MutableBytes> place_lease(const FrameHeader& header, Bytes head);
   Result<MutableBytes> place_model(const FrameHeader& header, Bytes head);
   Status received_hello(Bytes head);
   Status received_offer(Bytes head);
   Status received_model();
-  Status received_parameters(const FrameHeader& header, Bytes payload);
+  Status received_lease(const FrameHeader& header, Bytes head, Bytes payload);
+  Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
   Status make_ready(const std::filesystem::path& model_file);
   Ready about_this(std::uint64_t fingerprint) const;
   void warm_up();
@@ -82,7 +87,9 @@ class Node final : private Connection::Owner {
   void compute(Pending pending);
   void computed(const Lease& lease, Result<Computed> result);
   Status answer(const Lease& lease, Computed& result);
+  Result<Formed> form_answer(const Lease& lease, const AlignedBuffer& values);
   Status answer_void(const Lease& lease);
+  Status send_feedback(bool leaving);
   void end_leave();
 
   std::uint64_t wait_until_now();
@@ -99,24 +106,21 @@ class Node final : private Connection::Owner {
   Offer offer_;
   std::unique_ptr<Engine> engine_;
   std::optional<Computation> computation_;
-  std::optional<PayloadSender> sender_;
+  std::optional<BlockEncoder> encoder_;
+  PayloadSender sender_;
   PayloadReceiver receiver_;
+  AlignedBuffer feedback_;  // another node's, arriving
 
   // The model's file while it arrives.
   std::vector<std::byte> model_bytes_;
   std::uint64_t model_received_ = 0;
 
-  State state_;  // the newest whole version
-  std::uint64_t version_ = 0;
-  std::vector<State> states_;  // all there are, to land in again
-  State landing_;
-  Parameters landing_parameters_;
-  std::uint64_t landed_floats_ = 0;
-  MutableBytes landing_bytes_;
-
+  std::optional<Replica> replica_;
+  SampleCache samples_;
   Pending arriving_;
   std::deque<Pending> leases_;
   bool computing_ = false;
+  Duration coding_ = Duration::zero();  // in gradient codecs
   std::uint64_t version_computed_ = 0;  // with which the last lease was computed
   bool compute_posted_ = false;
   std::optional<Instant> waiting_since_;

@@ -128,11 +128,27 @@ TEST_F(NodeRefusalsTest, an_offer_of_a_model_that_comes_out_differently_here) {
   expect_refusal("update the older w5xde");
 }
 
-TEST_F(NodeRefusalsTest, an_offer_of_a_codec_that_it_does_not_know) {
-  Offer offer = world_.offer();
-  offer.codec = "snappy";
-  world_.enrol(offer);
-  expect_refusal("snappy");
+TEST_F(NodeRefusalsTest, a_lease_to_be_answered_with_a_codec_that_it_does_not_know) {
+  world_.enrol(world_.offer());
+  SampledLease made = sampled_lease(1, {0, 1});
+  made.lease.answer.lossless = 77;
+  world_.say_lease(made);
+  expect_refusal("corrupt: codec 77 is not known");
+}
+
+TEST_F(NodeRefusalsTest, a_lease_to_be_answered_with_a_gradient_codec_that_is_none) {
+  for (const GradientCodec& codec : {GradientCodec{.kind = static_cast<GradientKind>(7)},
+                                     GradientCodec{.kind = GradientKind::topk, .density = 0},
+                                     GradientCodec{.kind = GradientKind::topk, .density = NAN},
+                                     GradientCodec{.kind = GradientKind::powersgd, .rank = 0}}) {
+    NodeWorld world;
+    world.start();
+    world.enrol(world.offer());
+    SampledLease made = sampled_lease(1, {0, 1});
+    made.lease.answer = coding_of({.form = Form::gradient, .gradient = codec});
+    world.say_lease(made);
+    EXPECT_NE(world.ending().find("is not known"), std::string::npos) << world.ending();
+  }
 }
 
 TEST_F(NodeRefusalsTest, a_second_offer) {

@@ -142,18 +142,19 @@ TEST_F(NodeTest, an_evaluation_has_sums_and_no_floats) {
   EXPECT_TRUE(frame->payload.empty());
 }
 
-TEST_F(NodeTest, what_it_sends_goes_through_the_codec_that_is_offered) {
-  Offer offer = world_.offer();
-  offer.codec = "zstd:3";
+TEST_F(NodeTest, what_it_sends_goes_through_the_codec_that_the_lease_names) {
   world_.touch = [](std::uint64_t, std::span<float> contribution) -> Status {
     std::ranges::fill(contribution, 1.5f);
     return {};
   };
-  world_.enrol(offer);
+  world_.enrol(world_.offer());
   world_.say_parameters(1);
-  world_.say_lease(sampled_lease(1, {0, 1}));
+  SampledLease made = sampled_lease(1, {0, 1});
+  made.lease.answer = coding_of({.section = {.lossless = {LosslessKind::zstd, 3}, .shuffle_width = 4}});
+  world_.say_lease(made);
   const auto frame = world_.hear(FrameType::contribution);
   ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->header.shuffle_width, 4);
   EXPECT_EQ(frame->header.codec, static_cast<std::uint8_t>(LosslessKind::zstd));
   EXPECT_LT(frame->payload.size(), world_.floats() * sizeof(float) / 2);
 }

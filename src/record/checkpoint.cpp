@@ -50,6 +50,7 @@ void visit_fields(Info& info, Visitor&& visit) {
   visit("slots_committed", info.slots_committed);
   visit("slots_leased_again", info.slots_leased_again);
   visit("duplicates_dropped", info.duplicates_dropped);
+  visit("feedback_lost", info.feedback_lost);
   visit("loss_first", info.loss_first);
   visit("loss_last", info.loss_last);
   visit("loss_total", info.loss_total);

@@ -28,6 +28,7 @@ struct CheckpointInfo {
   std::uint64_t slots_committed = 0;
   std::uint64_t slots_leased_again = 0;
   std::uint64_t duplicates_dropped = 0;
+  std::uint64_t feedback_lost = 0;  // nodes that took with them what their codec had still to say
   double loss_first = 0;
   double loss_last = 0;
   double loss_total = 0;  // sum over steps of the step's mean loss

@@ -52,6 +52,7 @@ CheckpointInfo some_info() {
   info.slots_committed = 984;
   info.slots_leased_again = 3;
   info.duplicates_dropped = 1;
+  info.feedback_lost = 2;
   info.loss_first = 2.302585092994046;
   info.loss_last = 0.1;
   info.loss_total = 1e-300;

@@ -37,6 +37,7 @@ struct AuditStats {
   std::uint64_t samples_committed = 0;
   std::uint64_t slots_leased_again = 0;
   std::uint64_t duplicates_dropped = 0;
+  std::uint64_t feedback_lost = 0;  // nodes that took with them what their codec had still to say
 
   bool passed() const { return samples_committed == samples_expected; }
 };

@@ -38,7 +38,8 @@ Json json_of(const AuditStats& audit) {
   return {{"samples_expected", audit.samples_expected},
           {"samples_committed", audit.samples_committed},
           {"slots_leased_again", audit.slots_leased_again},
-          {"duplicates_dropped", audit.duplicates_dropped}};
+          {"duplicates_dropped", audit.duplicates_dropped},
+          {"feedback_lost", audit.feedback_lost}};
 }
 
 // Reads the values of an object, and remembers the first that is missing or of another kind.
@@ -130,6 +131,7 @@ AuditStats read_audit(ObjectReader reader) {
   reader.read("samples_committed", audit.samples_committed);
   reader.read("slots_leased_again", audit.slots_leased_again);
   reader.read("duplicates_dropped", audit.duplicates_dropped);
+  reader.read("feedback_lost", audit.feedback_lost);
   return audit;
 }
 

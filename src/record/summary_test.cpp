@@ -80,7 +80,8 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   EXPECT_EQ(keys_of(json["evaluation"]), (Keys{"loss", "accuracy"}));
   EXPECT_EQ(keys_of(json["bytes"]), (Keys{"sent", "received"}));
   EXPECT_EQ(keys_of(json["audit"]),
-            (Keys{"samples_expected", "samples_committed", "slots_leased_again", "duplicates_dropped"}));
+            (Keys{"samples_expected", "samples_committed", "slots_leased_again", "duplicates_dropped",
+                  "feedback_lost"}));
   ASSERT_EQ(json["per_node"].size(), 2u);
   EXPECT_EQ(keys_of(json["per_node"][0]),
             (Keys{"name", "batches", "loss", "bytes_sent", "bytes_received", "throughput_bytes_per_second",

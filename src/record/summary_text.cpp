@@ -125,9 +125,10 @@ std::string nodes_text(const std::vector<NodeSummary>& nodes) {
 }
 
 std::string audit_text(const AuditStats& audit) {
-  const std::string again =
-      fmt::format("{} leased again, {} dropped", counted(audit.slots_leased_again, "slot"),
-                  counted(audit.duplicates_dropped, "duplicate"));
+  std::string again = fmt::format("{} leased again, {} dropped", counted(audit.slots_leased_again, "slot"),
+                                  counted(audit.duplicates_dropped, "duplicate"));
+  if (audit.feedback_lost > 0)
+    again += fmt::format("; {} left with gradients that their codec had held back", counted(audit.feedback_lost, "node"));
   const std::string samples = fmt::format("{} of {} samples committed", grouped(audit.samples_committed),
                                           grouped(audit.samples_expected));
   if (audit.passed()) return fmt::format("audit: {} exactly once; {}\n", samples, again);

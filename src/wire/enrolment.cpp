@@ -20,9 +20,14 @@ void encode(const Offer& message, Head& head) {
                 {"sample_shape", message.sample_shape},
                 {"classes", message.classes},
                 {"threads", message.threads},
-                {"codec", message.codec},
                 {"model_fingerprint", message.model_fingerprint},
-                {"newest_parameters", message.newest_parameters}},
+                {"newest_parameters", message.newest_parameters},
+                {"momentum", message.momentum},
+                {"socket_buffer", message.socket_buffer},
+                {"keep_alive", message.keep_alive},
+                {"quick_ack", message.quick_ack},
+                {"receive_chunk", message.receive_chunk},
+                {"combined_send", message.combined_send}},
                head);
 }
 
@@ -39,9 +44,14 @@ Result<Offer> decode_offer(Bytes head, const Limits& limits) {
   W5XDE_CHECK(reader.numbers("sample_shape", message.sample_shape));
   W5XDE_CHECK(reader.number("classes", message.classes));
   W5XDE_CHECK(reader.number("threads", message.threads));
-  W5XDE_CHECK(reader.text("codec", message.codec));
   W5XDE_CHECK(reader.number("model_fingerprint", message.model_fingerprint));
   W5XDE_CHECK(reader.flag("newest_parameters", message.newest_parameters));
+  W5XDE_CHECK(reader.real("momentum", message.momentum));
+  W5XDE_CHECK(reader.number("socket_buffer", message.socket_buffer));
+  W5XDE_CHECK(reader.flag("keep_alive", message.keep_alive));
+  W5XDE_CHECK(reader.flag("quick_ack", message.quick_ack));
+  W5XDE_CHECK(reader.number("receive_chunk", message.receive_chunk));
+  W5XDE_CHECK(reader.flag("combined_send", message.combined_send));
   return message;
 }
 
@@ -49,6 +59,7 @@ void encode(const Ready& message, Head& head) {
   encode_value({{"model_fingerprint", message.model_fingerprint},
                 {"engine", message.engine},
                 {"processor", message.processor},
+                {"sample_cache_bytes", message.sample_cache_bytes},
                 {"machine", message.machine},
                 {"lanes", message.lanes}},
                head);
@@ -62,6 +73,7 @@ Result<Ready> decode_ready(Bytes head, const Limits& limits) {
   W5XDE_CHECK(reader.number("model_fingerprint", message.model_fingerprint));
   W5XDE_CHECK(reader.text("engine", message.engine));
   W5XDE_CHECK(reader.text("processor", message.processor));
+  W5XDE_CHECK(reader.number("sample_cache_bytes", message.sample_cache_bytes));
   W5XDE_CHECK(reader.text("machine", message.machine));
   W5XDE_CHECK(reader.number("lanes", message.lanes));
   return message;

@@ -28,9 +28,16 @@ struct Offer {
   std::vector<std::int64_t> sample_shape;
   std::uint32_t classes = 0;
   std::uint32_t threads = 1;
-  std::string codec = "none";           // lossless, for what the node sends
   std::uint64_t model_fingerprint = 0;  // that the node must come to as well
   bool newest_parameters = false;       // async: leases are computed with the newest parameters at hand
+  double momentum = 0;                  // that nodes are to gather in what a sparse codec holds back
+
+  // The node's end of the connection, to be as the coordinator's.
+  std::uint64_t socket_buffer = 0;
+  bool keep_alive = true;
+  bool quick_ack = true;
+  std::uint64_t receive_chunk = 0;
+  bool combined_send = true;
   bool operator==(const Offer&) const = default;
 };
 
@@ -38,6 +45,7 @@ struct Ready {
   std::uint64_t model_fingerprint = 0;
   std::string engine;       // "torch 1.13.1 cpu"
   std::string processor;    // for equal bits, this should be equal too
+  std::uint64_t sample_cache_bytes = 0;  // that it keeps samples in
   std::string machine;      // equal for nodes that share processor cores; empty: this one shares with none
   std::uint32_t lanes = 0;  // how many nodes those cores are for
   bool operator==(const Ready&) const = default;

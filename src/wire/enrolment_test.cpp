@@ -33,9 +33,14 @@ TEST(Enrolment, an_offer_arrives_as_it_was_sent) {
                     .sample_shape = {1, 28, 28},
                     .classes = 10,
                     .threads = 2,
-                    .codec = "lz4",
                     .model_fingerprint = UINT64_MAX,
-                    .newest_parameters = true};
+                    .newest_parameters = true,
+                    .momentum = 0.9,
+                    .socket_buffer = 8u << 20,
+                    .keep_alive = false,
+                    .quick_ack = false,
+                    .receive_chunk = 1u << 18,
+                    .combined_send = false};
   EXPECT_EQ(decode_offer(encoded(offer), {}).value(), offer);
 }
 
@@ -43,6 +48,7 @@ TEST(Enrolment, a_ready_arrives_as_it_was_sent) {
   const Ready ready{.model_fingerprint = 7,
                     .engine = "torch 1.13.1 cpu",
                     .processor = "abacus",
+                    .sample_cache_bytes = 1u << 30,
                     .machine = "cellar",
                     .lanes = 3};
   EXPECT_EQ(decode_ready(encoded(ready), {}).value(), ready);

@@ -59,6 +59,8 @@ std::string_view name_of(FrameType type) {
       return "model";
     case FrameType::status:
       return "status";
+    case FrameType::feedback:
+      return "feedback";
   }
   return {};
 }

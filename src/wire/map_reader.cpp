@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace w5xde {
 
 namespace {
@@ -19,6 +21,14 @@ Status MapReader::number(const char* key, std::uint64_t max, std::uint64_t& to) 
   if (found == map_.end()) return {};
   if (!found->is_number_unsigned() || found->get<std::uint64_t>() > max) return wrong(key);
   to = found->get<std::uint64_t>();
+  return {};
+}
+
+Status MapReader::real(const char* key, double& to) const {
+  const auto found = map_.find(key);
+  if (found == map_.end()) return {};
+  if (!found->is_number() || !std::isfinite(found->get<double>())) return wrong(key);
+  to = found->get<double>();
   return {};
 }
 

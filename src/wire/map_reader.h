@@ -27,6 +27,8 @@ class MapReader {
     return {};
   }
   Status number(const char* key, std::uint64_t max, std::uint64_t& to) const;
+  // A finite number of any kind.
+  Status real(const char* key, double& to) const;
   Status flag(const char* key, bool& to) const;
   Status text(const char* key, std::string& to) const;
   Status texts(const char* key, std::vector<std::string>& to) const;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "wire/value.h"
 
@@ -33,6 +35,62 @@ Result<SlotBlock> read_block(ByteReader& reader) {
     return corrupt(fmt::format("slots {} + {} are not an aligned block", block.first_slot, block.slot_count));
   }
   return block;
+}
+
+Result<Form> read_form(ByteReader& reader) {
+  const auto form = reader.read<std::uint8_t>();
+  if (form > static_cast<std::uint8_t>(Form::gradient)) return corrupt(fmt::format("a payload of form {}", form));
+  return static_cast<Form>(form);
+}
+
+Result<std::uint32_t> read_rank(ByteReader& reader) {
+  const std::uint64_t rank = reader.read_varint();
+  if (rank > UINT16_MAX) return corrupt(fmt::format("a gradient of rank {}", rank));
+  return static_cast<std::uint32_t>(rank);
+}
+
+// A direct payload, the usual one, is a byte here.
+void write_coding(ByteWriter& writer, const Coding& coding) {
+  writer.write(static_cast<std::uint8_t>(coding.form));
+  if (coding.form == Form::direct) return;
+  writer.write(coding.gradient_kind);
+  writer.write_varint(coding.rank);
+  writer.write_varint(coding.bytes);
+}
+
+Result<Coding> read_coding(ByteReader& reader, const Limits& limits) {
+  Coding coding;
+  W5XDE_TRY(coding.form, read_form(reader));
+  if (coding.form == Form::direct) return coding;
+  coding.gradient_kind = reader.read<std::uint8_t>();
+  W5XDE_TRY(coding.rank, read_rank(reader));
+  coding.bytes = reader.read_varint();
+  if (coding.bytes > limits.payload_bytes_max) {
+    return overloaded(fmt::format("a payload of {} bytes; at most {}", coding.bytes, limits.payload_bytes_max));
+  }
+  return coding;
+}
+
+void write_answer(ByteWriter& writer, const AnswerCoding& answer) {
+  writer.write(static_cast<std::uint8_t>(answer.form));
+  writer.write(answer.gradient_kind);
+  writer.write_varint(answer.rank);
+  writer.write(answer.density);
+  writer.write(answer.lossless);
+  writer.write(answer.level);
+  writer.write(answer.shuffle_width);
+}
+
+Result<AnswerCoding> read_answer(ByteReader& reader) {
+  AnswerCoding answer;
+  W5XDE_TRY(answer.form, read_form(reader));
+  answer.gradient_kind = reader.read<std::uint8_t>();
+  W5XDE_TRY(answer.rank, read_rank(reader));
+  answer.density = reader.read<float>();
+  answer.lossless = reader.read<std::uint8_t>();
+  answer.level = reader.read<std::int32_t>();
+  answer.shuffle_width = reader.read<std::uint8_t>();
+  return answer;
 }
 
 }  // namespace
@@ -76,6 +134,10 @@ Result<Value> decode_value_head(Bytes head, const Limits& limits) {
   return message;
 }
 
+std::uint64_t Lease::samples() const {
+  return std::accumulate(slot_samples.begin(), slot_samples.end(), std::uint64_t{0});
+}
+
 void encode(const Lease& message, Head& head) {
   ByteWriter writer(head);
   writer.write(message.lease_id);
@@ -84,7 +146,12 @@ void encode(const Lease& message, Head& head) {
   writer.write(message.seed);
   write_block(writer, message.block);
   writer.write(static_cast<std::uint8_t>(message.work));
+  write_answer(writer, message.answer);
   for (const std::uint32_t samples : message.slot_samples) writer.write_varint(samples);
+  writer.write_varint(message.numbers.size());
+  for (const SampleNumber& sample : message.numbers)
+    writer.write_varint(std::uint64_t{sample.number} << 2 | static_cast<std::uint64_t>(sample.kind));
+  write_coding(writer, message.coding);
   encode_tensor_list(message.tensors, writer);
 }
 
@@ -103,9 +170,28 @@ Status read_slot_samples(ByteReader& reader, Lease& lease) {
   return {};
 }
 
+Status read_numbers(ByteReader& reader, Lease& lease) {
+  const std::uint64_t count = reader.read_varint();
+  if (count == 0) return {};
+  if (count != lease.samples() || count > reader.rest().size())
+    return corrupt(fmt::format("{} numbers for {} samples", count, lease.samples()));
+  lease.numbers.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t number = reader.read_varint();
+    if (number >> 2 > UINT32_MAX || (number & 3) > static_cast<std::uint64_t>(SampleNumber::Kind::passing))
+      return corrupt(fmt::format("{} is no number of a sample", number));
+    lease.numbers.push_back(
+        {static_cast<std::uint32_t>(number >> 2), static_cast<SampleNumber::Kind>(number & 3)});
+  }
+  return {};
+}
+
 Status check_samples(const Lease& lease) {
-  std::uint64_t samples = 0;
-  for (const std::uint32_t count : lease.slot_samples) samples += count;
+  std::uint64_t samples = lease.samples();
+  if (!lease.numbers.empty()) {
+    samples -= static_cast<std::uint64_t>(
+        std::ranges::count(lease.numbers, SampleNumber::Kind::kept, &SampleNumber::kind));
+  }
   const auto has_them = [&](const TensorDescriptor& tensor) {
     return tensor.shape.rank() > 0 && static_cast<std::uint64_t>(tensor.shape[0]) == samples;
   };
@@ -130,7 +216,10 @@ Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   if (work > static_cast<std::uint8_t>(Work::evaluate))
     return corrupt(fmt::format("a lease of work {}", work));
   message.work = static_cast<Work>(work);
+  W5XDE_TRY(message.answer, read_answer(reader));
   W5XDE_CHECK(read_slot_samples(reader, message));
+  W5XDE_CHECK(read_numbers(reader, message));
+  W5XDE_TRY(message.coding, read_coding(reader, limits));
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "lease"));
   W5XDE_CHECK(check_samples(message));
@@ -149,6 +238,7 @@ void encode(const Contribution& message, Head& head) {
   writer.write(message.compute_ns);
   writer.write(message.wait_ns);
   writer.write(message.codec_ns);
+  write_coding(writer, message.coding);
   encode_tensor_list(message.tensors, writer);
 }
 
@@ -165,6 +255,7 @@ Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
   message.compute_ns = reader.read<std::uint64_t>();
   message.wait_ns = reader.read<std::uint64_t>();
   message.codec_ns = reader.read<std::uint64_t>();
+  W5XDE_TRY(message.coding, read_coding(reader, limits));
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "contribution"));
   return message;
@@ -173,8 +264,10 @@ Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
 void encode(const Parameters& message, Head& head) {
   ByteWriter writer(head);
   writer.write(message.version);
+  writer.write(message.base);
   writer.write(message.first_float);
   writer.write(message.floats_total);
+  write_coding(writer, message.coding);
   encode_tensor_list(message.tensors, writer);
 }
 
@@ -182,8 +275,10 @@ Result<Parameters> decode_parameters(Bytes head, const Limits& limits) {
   ByteReader reader(head);
   Parameters message;
   message.version = reader.read<std::uint64_t>();
+  message.base = reader.read<std::uint64_t>();
   message.first_float = reader.read<std::uint64_t>();
   message.floats_total = reader.read<std::uint64_t>();
+  W5XDE_TRY(message.coding, read_coding(reader, limits));
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "parameters"));
   if (message.tensors.size() != 1 || message.tensors[0].shape.rank() != 1 ||
@@ -194,6 +289,27 @@ Result<Parameters> decode_parameters(Bytes head, const Limits& limits) {
       message.tensors[0].shape.elements() > message.floats_total - message.first_float) {
     return corrupt(fmt::format("parameters {} + {} reach past {}", message.first_float,
                                message.tensors[0].shape.elements(), message.floats_total));
+  }
+  return message;
+}
+
+void encode(const Feedback& message, Head& head) {
+  ByteWriter writer(head);
+  writer.write(static_cast<std::uint8_t>(message.leaving ? 1 : 0));
+  encode_tensor_list(message.tensors, writer);
+}
+
+Result<Feedback> decode_feedback(Bytes head, const Limits& limits) {
+  ByteReader reader(head);
+  Feedback message;
+  const auto leaving = reader.read<std::uint8_t>();
+  if (leaving > 1) return corrupt(fmt::format("feedback that is leaving {} times", leaving));
+  message.leaving = leaving == 1;
+  W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
+  W5XDE_CHECK(finish(reader, "feedback"));
+  if (message.tensors.size() > 1 || (!message.tensors.empty() && (message.tensors[0].shape.rank() != 1 ||
+                                                                  message.tensors[0].dtype != DType::f32))) {
+    return corrupt("feedback is not one flat tensor of f32");
   }
   return message;
 }

@@ -37,12 +37,52 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
+// How a block of floats became a payload, before the frame's lossless codec. The message's tensors are what is
+// meant; with a form other than `direct` they are not what travels.
+enum class Form : std::uint8_t {
+  direct = 0,    // the tensors' own bytes
+  generic = 1,   // number by number (wire/generic_tensors.h)
+  gradient = 2,  // parameters through a gradient codec (codec/gradient.h), then buffers as they are
+};
+
+struct Coding {
+  Form form = Form::direct;
+  std::uint8_t gradient_kind = 0;  // a GradientKind; 0 where the form is another
+  std::uint32_t rank = 0;          // of a low-rank gradient
+  std::uint64_t bytes = 0;         // of the payload before the lossless codec; 0 where the form is direct
+  bool operator==(const Coding&) const = default;
+};
+
+// How a node is to encode its answer: the coordinator has measured the link.
+struct AnswerCoding {
+  Form form = Form::direct;
+  std::uint8_t gradient_kind = 0;
+  std::uint32_t rank = 0;
+  float density = 0;           // of a sparse gradient
+  std::uint8_t lossless = 0;   // a LosslessKind
+  std::int32_t level = 0;      // of that
+  std::uint8_t shuffle_width = 0;
+  bool operator==(const AnswerCoding&) const = default;
+};
+
 // What a lease asks for. The numbers are part of the wire format.
 enum class Work : std::uint8_t { train = 0, evaluate = 1 };
 
+// A sample of a lease, where samples have numbers: does it come, and is it to be kept?
+struct SampleNumber {
+  enum class Kind : std::uint8_t {
+    kept = 0,      // the node has it
+    new_kept = 1,  // comes with this lease; the node keeps it
+    passing = 2,   // comes with this lease; not to be kept
+  };
+  std::uint32_t number = 0;
+  Kind kind = Kind::kept;
+  bool operator==(const SampleNumber&) const = default;
+};
+
 // Coordinator to node: compute these slots of this step, with this version of the parameters. The tensors are
-// the slots' samples, one slot's after the other's: inputs, then targets. A node answers every lease with one
-// contribution.
+// the slots' samples, one slot's after the other's: inputs, then targets. Where samples have numbers, only
+// those that the node does not have are in the tensors. A node answers every lease with one contribution.
 struct Lease {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
@@ -50,9 +90,14 @@ struct Lease {
   std::uint64_t seed = 0;  // the step's; a slot's own comes from it and the slot's number
   SlotBlock block;
   Work work = Work::train;
+  AnswerCoding answer;
   std::vector<std::uint32_t>
       slot_samples;  // how many samples each slot has; together the tensors' first dimension
+  std::vector<SampleNumber> numbers;  // one a sample, or none at all
+  Coding coding;
   TensorList tensors;
+
+  std::uint64_t samples() const;  // of all slots
   bool operator==(const Lease&) const = default;
 };
 
@@ -70,18 +115,32 @@ struct Contribution {
   std::uint64_t compute_ns = 0;
   std::uint64_t wait_ns = 0;  // for a lease, or for its parameters
   std::uint64_t codec_ns = 0;
+  Coding coding;
   TensorList tensors;
   bool operator==(const Contribution&) const = default;
 };
 
+inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
+
 // Coordinator to node: the floats from first_float on of a version of the parameter block. Large blocks come
-// in ranges.
+// in ranges. With a base, what is to be added to that version instead, in one piece.
 struct Parameters {
   std::uint64_t version = 0;
+  std::uint64_t base = kNoVersion;
   std::uint64_t first_float = 0;
   std::uint64_t floats_total = 0;
+  Coding coding;
   TensorList tensors;
   bool operator==(const Parameters&) const = default;
+};
+
+// What a lossy codec's error feedback has still to say. From a coordinator without tensors: send a copy, for a
+// checkpoint. With them, one flat tensor of blocks as the codec keeps them: add this to yours, its owner is
+// gone. From a node: the copy; or, when it leaves, all it had.
+struct Feedback {
+  bool leaving = false;
+  TensorList tensors;
+  bool operator==(const Feedback&) const = default;
 };
 
 // The last frame: why this side leaves.
@@ -97,6 +156,7 @@ void encode(const Value& message, Head& head);
 void encode(const Lease& message, Head& head);
 void encode(const Contribution& message, Head& head);
 void encode(const Parameters& message, Head& head);
+void encode(const Feedback& message, Head& head);
 void encode(const Goodbye& message, Head& head);
 
 Result<Heartbeat> decode_heartbeat(Bytes head);
@@ -105,6 +165,7 @@ Result<Value> decode_value_head(Bytes head, const Limits& limits);
 Result<Lease> decode_lease(Bytes head, const Limits& limits);
 Result<Contribution> decode_contribution(Bytes head, const Limits& limits);
 Result<Parameters> decode_parameters(Bytes head, const Limits& limits);
+Result<Feedback> decode_feedback(Bytes head, const Limits& limits);
 Result<Goodbye> decode_goodbye(Bytes head, const Limits& limits);
 
 }  // namespace w5xde

@@ -58,6 +58,10 @@ struct Decode<Parameters> {
   static auto from(Bytes head, const Limits& limits) { return decode_parameters(head, limits); }
 };
 template <>
+struct Decode<Feedback> {
+  static auto from(Bytes head, const Limits& limits) { return decode_feedback(head, limits); }
+};
+template <>
 struct Decode<Goodbye> {
   static auto from(Bytes head, const Limits& limits) { return decode_goodbye(head, limits); }
 };
@@ -85,6 +89,23 @@ rc::Gen<SlotBlock> any_block() {
   });
 }
 
+Coding any_coding() {
+  const auto form = *rc::gen::element(Form::direct, Form::generic, Form::gradient);
+  if (form == Form::direct) return {};
+  return {form, *rc::gen::arbitrary<std::uint8_t>(), *rc::gen::inRange(0u, 65536u),
+          *rc::gen::inRange<std::uint64_t>(0, Limits{}.payload_bytes_max + 1)};
+}
+
+AnswerCoding any_answer() {
+  return {*rc::gen::element(Form::direct, Form::generic, Form::gradient),
+          *rc::gen::arbitrary<std::uint8_t>(),
+          *rc::gen::inRange(0u, 65536u),
+          *rc::gen::arbitrary<float>(),
+          *rc::gen::arbitrary<std::uint8_t>(),
+          *rc::gen::arbitrary<std::int32_t>(),
+          *rc::gen::arbitrary<std::uint8_t>()};
+}
+
 template <class Message>
 Message any();
 template <>
@@ -110,6 +131,16 @@ Lease any() {
     lease.slot_samples.push_back(*rc::gen::inRange(0u, 300u));
     samples += lease.slot_samples.back();
   }
+  lease.answer = any_answer();
+  lease.coding = any_coding();
+  if (*rc::gen::arbitrary<bool>()) {
+    using Kind = SampleNumber::Kind;
+    for (std::int64_t i = samples; i > 0; --i) {
+      lease.numbers.push_back({*rc::gen::arbitrary<std::uint32_t>(),
+                               *rc::gen::element(Kind::kept, Kind::new_kept, Kind::passing)});
+      if (lease.numbers.back().kind == Kind::kept) --samples;
+    }
+  }
   lease.tensors = {{DType::u8, Shape{samples, 3}, false, ""}, {DType::i64, Shape{samples}, false, ""}};
   return lease;
 }
@@ -117,16 +148,25 @@ template <>
 Contribution any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
   return {*number, *number, *number, *any_block(), *number,       *rc::gen::arbitrary<double>(),
-          *number, *number, *number, *number,      *any_tensors()};
+          *number, *number, *number, *number,      any_coding(), *any_tensors()};
 }
 template <>
 Parameters any() {
   const auto count = *rc::gen::inRange<std::uint32_t>(0, 1 << 20);
   const auto before = *rc::gen::arbitrary<std::uint32_t>(), after = *rc::gen::arbitrary<std::uint32_t>();
   return {*rc::gen::arbitrary<std::uint64_t>(),
+          *rc::gen::arbitrary<std::uint64_t>(),
           before,
           std::uint64_t{before} + count + after,
+          any_coding(),
           {{DType::f32, Shape{count}, false, ""}}};
+}
+template <>
+Feedback any() {
+  Feedback feedback{.leaving = *rc::gen::arbitrary<bool>()};
+  const auto floats = *rc::gen::inRange<std::int64_t>(0, 1 << 20);
+  if (*rc::gen::arbitrary<bool>()) feedback.tensors = {{DType::f32, Shape{floats}, false, ""}};
+  return feedback;
 }
 template <>
 Goodbye any() {
@@ -137,7 +177,7 @@ Goodbye any() {
 
 template <class Message>
 class EveryMessage : public testing::Test {};
-using Messages = testing::Types<Heartbeat, Tensors, Value, Lease, Contribution, Parameters, Goodbye>;
+using Messages = testing::Types<Heartbeat, Tensors, Value, Lease, Contribution, Parameters, Feedback, Goodbye>;
 TYPED_TEST_SUITE(EveryMessage, Messages);
 
 TYPED_TEST(EveryMessage, that_is_encoded_is_decoded) {
@@ -201,6 +241,7 @@ TEST(MessagesTest, a_lease_has_these_bytes) {
                     .seed = 4,
                     .block = {8, 2},
                     .work = Work::evaluate,
+                    .answer = {Form::gradient, 6, 4, 1.0F, 3, -2, 4},
                     .slot_samples = {429, 1},
                     .tensors = {{DType::f32, Shape{430}, false, "w"}, {DType::u8, Shape{430}, false, ""}}};
   EXPECT_EQ(hex_of(encoded(lease)),
@@ -211,8 +252,17 @@ TEST(MessagesTest, a_lease_has_these_bytes) {
             "08000000"          // first slot
             "02000000"          // slot count
             "01"                // work
+            "02"                // answer: form
+            "06"                // gradient codec
+            "04"                // rank
+            "0000803f"          // density
+            "03"                // lossless codec
+            "feffffff"          // level
+            "04"                // shuffle width
             "ad03"              // samples of the first slot
             "01"                // samples of the second slot
+            "00"                // samples have no numbers
+            "00"                // the payload is direct
             "02"                // tensors
             "0141ae030177"      // as tensor_list_test.cpp spells it out
             "0901ae03");
@@ -234,6 +284,27 @@ TEST(MessagesTest, a_lease_has_the_samples_that_its_slots_say) {
     EXPECT_EQ(refusal_of(lease),
               "corrupt: a lease of 40 samples has other tensors than their inputs and targets");
   }
+}
+
+TEST(MessagesTest, a_lease_has_the_samples_that_the_node_has_not) {
+  using Kind = SampleNumber::Kind;
+  Lease lease{.block = {0, 1},
+              .slot_samples = {3},
+              .numbers = {{5, Kind::kept}, {6, Kind::new_kept}, {300, Kind::passing}}};
+  lease.tensors = {{DType::f32, Shape{2, 10}}, {DType::u8, Shape{2}}};
+  EXPECT_EQ(refusal_of(lease), "accepted");
+  EXPECT_NE(hex_of(encoded(lease)).find("03"      // three numbers
+                                        "14"      // 5, which it has
+                                        "19"      // 6, which comes and stays
+                                        "b209"),  // 300, which comes and goes
+            std::string::npos);
+  lease.tensors = {{DType::f32, Shape{3, 10}}, {DType::u8, Shape{3}}};
+  EXPECT_EQ(refusal_of(lease),
+            "corrupt: a lease of 2 samples has other tensors than their inputs and targets");
+  lease.numbers.pop_back();
+  EXPECT_EQ(refusal_of(lease), "corrupt: 2 numbers for 3 samples");
+  lease.numbers.push_back({7, static_cast<Kind>(3)});
+  EXPECT_EQ(refusal_of(lease), "corrupt: 31 is no number of a sample");
 }
 
 TEST(MessagesTest, a_lease_of_unknown_work_is_refused) {
@@ -270,16 +341,49 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
             "0600000000000000"    // correct
             "0700000000000000"    // nanoseconds computing
             "0800000000000000"    // waiting
-            "0900000000000000" +  // in codecs
+            "0900000000000000"    // in codecs
+            "00" +                // the payload is direct
                 kTensorsHex);
+}
+
+TEST(MessagesTest, a_coded_payload_says_how_and_how_long_it_is) {
+  const Contribution contribution{.block = {0, 1}, .coding = {Form::gradient, 6, 4, 300}, .tensors = kTensors};
+  EXPECT_TRUE(hex_of(encoded(contribution))
+                  .ends_with("02"      // through a gradient codec
+                             "06"      // which one
+                             "04"      // its rank
+                             "ac02" +  // bytes
+                             kTensorsHex));
+  Contribution longer = contribution;
+  longer.coding.bytes = 1721;
+  EXPECT_EQ(refusal_of(longer, {.payload_bytes_max = 1721}), "accepted");
+  EXPECT_EQ(refusal_of(longer, {.payload_bytes_max = 1720}),
+            "overloaded: a payload of 1721 bytes; at most 1720");
+  Contribution unknown;
+  unknown.coding.form = static_cast<Form>(3);
+  EXPECT_EQ(refusal_of(unknown), "corrupt: a payload of form 3");
+  Contribution steep = contribution;
+  steep.coding.rank = 65536;
+  EXPECT_EQ(refusal_of(steep), "corrupt: a gradient of rank 65536");
+}
+
+TEST(MessagesTest, feedback_has_these_bytes) {
+  EXPECT_EQ(hex_of(encoded(Feedback{.leaving = true, .tensors = {{DType::f32, Shape{430}}}})),
+            "01"          // leaving
+            "01"          // one tensor
+            "0101ae03");  // f32, one dimension, 430
+  EXPECT_EQ(refusal_of(Feedback{.tensors = {{DType::f16, Shape{2}}}}),
+            "corrupt: feedback is not one flat tensor of f32");
 }
 
 TEST(MessagesTest, parameters_have_these_bytes) {
   const Parameters parameters{.version = 1, .first_float = 2, .floats_total = 500, .tensors = kTensors};
   EXPECT_EQ(hex_of(encoded(parameters)),
             "0100000000000000"    // version
+            "ffffffffffffffff"    // to be added to none
             "0200000000000000"    // first float
-            "f401000000000000" +  // floats in all
+            "f401000000000000"    // floats in all
+            "00" +                // the payload is direct
                 kTensorsHex);
 }
 

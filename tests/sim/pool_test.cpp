@@ -79,7 +79,7 @@ TEST(PoolTest, nodes_that_share_a_core_take_turns_and_parameters_go_to_one_at_a_
 
 TEST(PoolTest, the_bits_follow_the_seed_and_what_travels_through_a_codec_is_the_same) {
   RunConfig config = sim_config();
-  config.codec = "zstd:1";
+  config.transport.codec = "zstd:1";
   SimPool pool(config);
   pool.add_nodes(2);
   ASSERT_EQ(pool.run(), "ok");

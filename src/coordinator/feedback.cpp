@@ -1,0 +1,50 @@
+#include "coordinator/feedback.h"
+
+#include <algorithm>
+
+namespace w5xde {
+
+bool FeedbackStore::fits(std::uint64_t floats) const {
+  return floats == layout_->floats() || floats == 2 * layout_->floats();
+}
+
+void FeedbackStore::add(std::vector<float>& sum, std::span<const float> feedback) {
+  sum.resize(std::max(sum.size(), feedback.size()));
+  for (std::size_t i = 0; i < feedback.size(); ++i) sum[i] += feedback[i];
+}
+
+void FeedbackStore::take_over(std::span<const float> feedback) {
+  add(orphan_, feedback);
+}
+
+void FeedbackStore::gather(std::set<NodeId> nodes) {
+  copies_.clear();
+  awaited_ = std::move(nodes);
+}
+
+void FeedbackStore::gathered(NodeId node, std::span<const float> feedback) {
+  if (awaited_.erase(node) > 0) add(copies_, feedback);
+}
+
+std::vector<CheckpointBlock> FeedbackStore::blocks() {
+  add(copies_, orphan_);
+  std::vector<CheckpointBlock> blocks;
+  const std::span<const float> all(copies_);
+  const std::size_t floats = layout_->floats();
+  if (all.size() >= floats && floats > 0) blocks.push_back({"feedback", layout_.get(), all.first(floats)});
+  if (all.size() >= 2 * floats && floats > 0)
+    blocks.push_back({"feedback.velocity", layout_.get(), all.subspan(floats)});
+  return blocks;
+}
+
+Status FeedbackStore::restore(const CheckpointFile& checkpoint) {
+  if (!checkpoint.layout_of("feedback")) return {};
+  const std::size_t floats = layout_->floats();
+  const bool velocity = checkpoint.layout_of("feedback.velocity") != nullptr;
+  orphan_.assign(velocity ? 2 * floats : floats, 0.0F);
+  W5XDE_CHECK(checkpoint.read("feedback", *layout_, std::span(orphan_).first(floats)));
+  if (!velocity) return {};
+  return checkpoint.read("feedback.velocity", *layout_, std::span(orphan_).subspan(floats));
+}
+
+}  // namespace w5xde

@@ -1,0 +1,178 @@
+// How things travel: which codec in which direction, and what lossy ones have still to say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/hash.h"
+#include "coordinator/coordinator.h"
+
+namespace w5xde {
+
+namespace {
+
+// A stateless lossy codec rounds each contribution, so that a step's sum depends on how the step is cut: in
+// about this many pieces, whoever computes them.
+constexpr std::uint32_t kPiecesAStep = 8;
+// Where bytes move faster than this, sending a sample again costs less than looking for it.
+constexpr double kCacheBytesPerSecondMax = 200e6;
+
+bool is_lossy(const GradientCodec& codec) {
+  return codec.kind != GradientKind::none;
+}
+
+// What was asked for; none where the choice is ours.
+GradientCodec fixed_codec(const std::string& setting) {
+  return setting == "auto" ? GradientCodec() : parse_gradient_codec(setting).value();
+}
+
+}  // namespace
+
+Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
+  const Transport& transport = options_.config.transport;
+  broadcast_.emplace(shape_, transport.generic(), &pool_);
+  broadcast_->set_codec(fixed_codec(transport.parameter_codec));
+  feedback_.emplace(shape_.parameters);
+  W5XDE_CHECK(feedback_->restore(checkpoint));
+  if (!is_lossy(broadcast_->codec()) || !checkpoint.layout_of("shown")) return {};
+  std::vector<float> shown(shape_.parameters->floats());
+  W5XDE_CHECK(checkpoint.read("shown", *shape_.parameters, shown));
+  broadcast_->restore(shown, *learner_);
+  return {};
+}
+
+Offer Coordinator::make_offer(const Material& material) const {
+  const RunConfig& config = options_.config;
+  const Transport& transport = config.transport;
+  const auto dims = material.data->inputs().shape.dims();
+  Offer offer{.run = options_.run,
+              .model = config.model,
+              .loss = material.loss,
+              .sample_shape = {dims.begin(), dims.end()},
+              .classes = material.data->classes(),
+              .threads = config.threads,
+              .model_fingerprint = learner_->model_fingerprint(),
+              .newest_parameters = config.mode == Mode::async,
+              .momentum = nodes_gather_momentum() ? config.optimizer.momentum : 0,
+              .socket_buffer = transport.socket_buffer,
+              .keep_alive = transport.keep_alive,
+              .quick_ack = transport.quick_ack,
+              .receive_chunk = transport.receive_chunk,
+              .combined_send = transport.combined_send};
+  if (material.model_file) {
+    offer.model_hash = hash128_hex(material.model_file->bytes());
+    offer.model_bytes = material.model_file->bytes().size();
+  }
+  return offer;
+}
+
+// What a sparse codec holds back would miss the momentum that it had gathered in the optimizer: nodes gather it
+// there, and the optimizer does not once more (Deep Gradient Compression).
+bool Coordinator::nodes_gather_momentum() const {
+  const OptimizerOptions& optimizer = options_.config.optimizer;
+  return fixed_codec(options_.config.transport.gradient_codec).kind == GradientKind::topk &&
+         optimizer.kind == OptimizerOptions::Kind::sgd && optimizer.momentum > 0 && !optimizer.nesterov;
+}
+
+OptimizerOptions Coordinator::optimizer_options() const {
+  OptimizerOptions optimizer = options_.config.optimizer;
+  if (nodes_gather_momentum()) optimizer.momentum = 0;
+  return optimizer;
+}
+
+std::uint32_t Coordinator::grain() const {
+  const GradientCodec codec = fixed_codec(options_.config.transport.gradient_codec);
+  if (!is_lossy(codec) || !codec.stateless()) return 0;
+  return std::bit_floor(std::max(1u, options_.config.step_slots() / kPiecesAStep));
+}
+
+AnswerForm Coordinator::answer_form(const Session&) const {
+  const Transport& transport = options_.config.transport;
+  AnswerForm form;
+  form.gradient = fixed_codec(transport.gradient_codec);
+  form.form = is_lossy(form.gradient) ? Form::gradient : transport.generic() ? Form::generic : Form::direct;
+  if (shape_.floats * sizeof(float) >= transport.codec_threshold)
+    form.section = section_codec(transport.codec_up());
+  return form;
+}
+
+SectionCodec Coordinator::lossless_down(const Session&) const {
+  return section_codec(options_.config.transport.codec);
+}
+
+bool Coordinator::uses_cache(const Session& session) const {
+  const Transport& transport = options_.config.transport;
+  if (!transport.sample_cache || transport.generic()) return false;
+  const std::string peer = session.peer();
+  const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
+  const double rate = session.connection().link().receive_bytes_per_second;
+  return !local || (rate > 0 && rate < kCacheBytesPerSecondMax);
+}
+
+Batch Coordinator::batch_for(Session& session, const Grant& grant) {
+  const bool train = grant.work == Work::train;
+  Batches& batches = train ? *batches_ : *evaluation_batches_;
+  const std::uint64_t step_slots = options_.config.step_slots();
+  const std::uint64_t first = train ? grant.step * step_slots : 0;
+  if (uses_cache(session)) {
+    return batches.make_lacking(first + grant.block.first_slot, grant.block.slot_count, grant.work,
+                                session.kept());
+  }
+  // This step's samples were put together when the step before was leased.
+  if (train) batches.prepare(first + step_slots, round_->slots_of(grant.step + 1));
+  return batches.make(first + grant.block.first_slot, grant.block.slot_count);
+}
+
+Status Coordinator::send_parameters(Session& session) {
+  return session.send_parameters(*learner_, *broadcast_, lossless_down(session));
+}
+
+void Coordinator::measure_links() {
+  for (const auto& [id, session] : sessions_) {
+    if (session->is_ready()) round_->set_exchange_seconds(id, session->exchange_seconds());
+  }
+}
+
+// A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the request
+// comes before the parameters of the version after.
+void Coordinator::gather_feedback() {
+  std::set<NodeId> nodes;
+  for (const auto& [id, session] : sessions_) {
+    if (session->is_ready() && session->has_feedback() && session->ask_feedback().ok()) nodes.insert(id);
+  }
+  feedback_->gather(std::move(nodes));
+}
+
+Status Coordinator::fed_back(Session& session, bool leaving, std::span<const float> feedback) {
+  if (!all_finite(feedback)) return corrupt("feedback with numbers that are none");
+  if (leaving) {
+    feedback_->take_over(feedback);
+    return {};
+  }
+  const bool awaited = feedback_->gathering();
+  feedback_->gathered(session.id(), feedback);
+  if (awaited && !feedback_->gathering()) write_gathered();
+  return {};
+}
+
+void Coordinator::hand_over_feedback() {
+  if (!feedback_->orphaned() || writing_ || phase_ != Phase::training) return;
+  const auto heir = std::ranges::find_if(sessions_, [&](const auto& member) {
+    return member.second->is_ready() && answer_form(*member.second).form == Form::gradient;
+  });
+  if (heir == sessions_.end()) return;
+  if (Status sent = heir->second->send_feedback(feedback_->hand_over()); !sent.ok())
+    heir->second->close(std::move(sent).error());
+}
+
+void Coordinator::feedback_gone(const Session& session) {
+  if (session.has_feedback() && phase_ == Phase::training) {
+    ++counted_.feedback_lost;
+    event(fmt::format("what {} had still to say of its gradients is lost with it", session.name()));
+  }
+  const bool awaited = feedback_->gathering();
+  feedback_->gone(session.id());
+  if (awaited && !feedback_->gathering()) write_gathered();
+}
+
+}  // namespace w5xde

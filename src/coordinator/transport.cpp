@@ -1,0 +1,142 @@
+#include "coordinator/transport.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/limits.h"
+
+namespace w5xde {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kPresets = {
+    "early",     "standard",      "current",              "enhanced",
+    "lz4-block", "direct-tensor", "gradient-compression", "adaptive"};
+
+// The kernel grants less where its limit is lower; what it granted is reported.
+constexpr std::uint64_t kSocketBufferMax = 1 * kGiB;
+
+Transport early() {
+  return {.preset = "early",
+          .socket_buffer = 512 * kKiB,
+          .keep_alive = false,
+          .quick_ack = false,
+          .combined_send = false,
+          .serialization = "generic",
+          .codec = "none",
+          .sample_cache = false};
+}
+
+Transport standard() {
+  Transport made = early();
+  made.preset = "standard";
+  made.socket_buffer = 1 * kMiB;
+  made.keep_alive = true;
+  made.codec = "zlib:9";
+  made.contribution_codec = "zlib:1";
+  return made;
+}
+
+Transport current() {
+  Transport made = standard();
+  made.preset = "current";
+  made.socket_buffer = 8 * kMiB;
+  made.quick_ack = true;
+  made.receive_chunk = 256 * kKiB;
+  made.codec_threshold = 1 * kMiB;
+  return made;
+}
+
+Transport enhanced() {
+  Transport made = current();
+  made.preset = "enhanced";
+  made.socket_buffer = 16 * kMiB;
+  made.receive_chunk = 1 * kMiB;
+  made.combined_send = true;
+  made.codec = "lz4-frame";
+  made.contribution_codec = "lz4-frame";
+  made.codec_threshold = 512 * kKiB;
+  return made;
+}
+
+Transport lz4_block() {
+  Transport made = enhanced();
+  made.preset = "lz4-block";
+  made.codec = "lz4:65537";  // its fastest
+  made.contribution_codec = "lz4:65537";
+  return made;
+}
+
+Transport direct_tensor() {
+  Transport made = lz4_block();
+  made.preset = "direct-tensor";
+  made.serialization = "direct";
+  return made;
+}
+
+Transport gradient_compression() {
+  Transport made = standard();
+  made.preset = "gradient-compression";
+  made.gradient_codec = "int8";
+  return made;
+}
+
+Status check_lossless(std::string_view setting, const std::string& value) {
+  if (value == "auto") return {};
+  const auto parsed = parse_lossless(value);
+  return parsed.ok() ? Status() : Status(Error(parsed.error()).within(std::string(setting)));
+}
+
+Status check_gradient(std::string_view setting, const std::string& value) {
+  if (value == "auto") return {};
+  const auto parsed = parse_gradient_codec(value);
+  return parsed.ok() ? Status() : Status(Error(parsed.error()).within(std::string(setting)));
+}
+
+}  // namespace
+
+std::span<const std::string_view> preset_names() {
+  return kPresets;
+}
+
+Result<Transport> preset(std::string_view name) {
+  using Make = Transport (*)();
+  constexpr std::array<Make, kPresets.size()> kMakers = {
+      early,         standard,             current, enhanced, lz4_block,
+      direct_tensor, gradient_compression, [] { return Transport(); }};
+  const auto found = std::ranges::find(kPresets, name);
+  if (found == kPresets.end())
+    return invalid(fmt::format("'{}' is no preset; take one of {}", name, fmt::join(kPresets, ", ")));
+  return kMakers[static_cast<std::size_t>(found - kPresets.begin())]();
+}
+
+Status Transport::check() const {
+  W5XDE_CHECK(w5xde::preset(preset));
+  if (serialization != "direct" && serialization != "generic")
+    return invalid(fmt::format("--serialization {}: direct or generic", serialization));
+  if (socket_buffer > kSocketBufferMax)
+    return invalid(fmt::format("--socket-buffer {} is more than {}", socket_buffer, kSocketBufferMax));
+  W5XDE_CHECK(check_lossless("--codec", codec));
+  if (contribution_codec != "same") W5XDE_CHECK(check_lossless("--contribution-codec", contribution_codec));
+  W5XDE_CHECK(check_gradient("--gradient-codec", gradient_codec));
+  return check_gradient("--parameter-codec", parameter_codec);
+}
+
+SocketOptions Transport::socket() const {
+  return {.quick_ack = quick_ack,
+          .keep_alive = keep_alive,
+          .send_buffer_bytes = socket_buffer,
+          .receive_buffer_bytes = socket_buffer,
+          .receive_chunk_bytes = receive_chunk,
+          .combined_send = combined_send};
+}
+
+SectionCodec section_codec(std::string_view lossless) {
+  const LosslessCodec codec = lossless == "auto" ? LosslessCodec() : parse_lossless(lossless).value();
+  return {.lossless = codec, .shuffle_width = 0};
+}
+
+}  // namespace w5xde

@@ -1,0 +1,50 @@
+// How a run's bytes travel: sockets, serialization, codecs. Nothing here changes what is computed, but for the
+// lossy codecs. The presets are the generations of the seeds' history, so that anyone can see what each idea is
+// worth, and `adaptive`, which measures and decides.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "codec/gradient.h"
+#include "codec/section.h"
+#include "net/tcp.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+struct Transport {
+  std::string preset = "adaptive";
+
+  std::uint64_t socket_buffer = 0;  // bytes; 0: the kernel's own, more where bandwidth × delay asks for it
+  bool keep_alive = true;
+  bool quick_ack = true;
+  std::uint64_t receive_chunk = 0;  // bytes that one read takes at most; 0: what there is room for
+  bool combined_send = true;        // header and payload in one call
+
+  std::string serialization = "direct";    // or generic: numbers one by one
+  std::string codec = "auto";              // lossless, of what nodes receive
+  std::string contribution_codec = "same";  // lossless, of what nodes send; same: as codec
+  std::uint64_t codec_threshold = 0;       // bytes; smaller contributions travel as they are
+
+  std::string gradient_codec = "none";   // lossy, of what nodes send
+  std::string parameter_codec = "none";  // lossy, of what changes in the parameters
+  bool sample_cache = true;              // a sample crosses the link to a node once
+
+  Status check() const;
+
+  bool generic() const { return serialization == "generic"; }
+  bool automatic(std::string_view setting) const { return setting == "auto"; }
+  const std::string& codec_up() const { return contribution_codec == "same" ? codec : contribution_codec; }
+  SocketOptions socket() const;
+};
+
+std::span<const std::string_view> preset_names();
+Result<Transport> preset(std::string_view name);
+
+// A lossless codec as payloads of floats are sent with it.
+SectionCodec section_codec(std::string_view lossless);
+
+}  // namespace w5xde

@@ -1,0 +1,74 @@
+// The form of a payload (wire/messages.h): tensors into the bytes that stand for them, and back. Where the form
+// is direct nothing happens here, and nothing is copied.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "codec/gradient.h"
+#include "codec/section.h"
+#include "tensor/parameter_block.h"
+#include "tensor/tensor_view.h"
+#include "w5xde/result.h"
+#include "wire/messages.h"
+
+namespace w5xde {
+
+// What a payload is in its form; no bytes where it is direct.
+struct Formed {
+  Coding coding;
+  std::shared_ptr<const std::vector<std::byte>> bytes;
+};
+
+Formed form_generic(std::span<const TensorView> tensors);
+
+// A model's floats: parameters, then buffers.
+struct BlockShape {
+  std::shared_ptr<const BlockLayout> parameters;
+  std::uint64_t floats = 0;  // of all
+};
+
+// Codes one node's blocks, one after the other: it has what the codec's error feedback keeps.
+class BlockEncoder {
+ public:
+  BlockEncoder(BlockShape shape, float momentum);
+
+  Formed encode(std::span<const float> block, const GradientCodec& codec);
+
+  GradientEncoder& gradients() { return gradients_; }
+
+ private:
+  BlockShape shape_;
+  GradientCodec codec_;
+  GradientEncoder gradients_;
+};
+
+GradientCodec gradient_codec_of(const Coding& coding);
+
+// What a lease says of its answer, in the codecs' own words.
+struct AnswerForm {
+  Form form = Form::direct;
+  GradientCodec gradient;
+  SectionCodec section;
+  bool operator==(const AnswerForm&) const = default;
+};
+AnswerCoding coding_of(const AnswerForm& form);
+// corrupt when there is no such codec.
+Result<AnswerForm> form_of(const AnswerCoding& coding);
+
+// Where a payload belongs, and what it must be. `block` is null where tensors are no model's floats.
+struct Target {
+  MutableBytes raw;
+  const TensorList& tensors;
+  const BlockShape* block = nullptr;
+};
+
+// The most that such a payload may have before its lossless codec; 0: it must not have this form here.
+std::uint64_t formed_bytes_max(const Coding& coding, const Target& target);
+// Fills the target.
+Status unform(Bytes formed, const Coding& coding, const Target& target);
+
+}  // namespace w5xde

@@ -1,0 +1,67 @@
+#include "node/replica.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace w5xde {
+
+Replica::State Replica::take() {
+  const auto free = std::ranges::find_if(states_, [](const State& state) { return state.use_count() == 1; });
+  if (free != states_.end()) return *free;
+  states_.push_back(std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float)));
+  return states_.back();
+}
+
+Status Replica::begin(const Parameters& parameters) {
+  if (parameters.floats_total != shape_.floats) {
+    return corrupt(
+        fmt::format("parameters of {} floats; this model has {}", parameters.floats_total, shape_.floats));
+  }
+  const bool difference = parameters.base != kNoVersion;
+  if (difference && (!state_ || parameters.base != version_ || parameters.first_float != 0 ||
+                     parameters.tensors[0].shape.elements() != shape_.floats)) {
+    return corrupt(fmt::format("a difference to version {}, which is not the one here", parameters.base));
+  }
+  if (parameters.coding.form == Form::gradient && !difference)
+    return corrupt("parameters through a gradient codec that are no difference");
+  if (!landing_ || parameters.version != arriving_.version || difference) {
+    landing_ = take();
+    landed_floats_ = 0;
+  }
+  if (parameters.first_float != landed_floats_) return corrupt("parameters with a hole in them");
+  return {};
+}
+
+Target Replica::target() {
+  const MutableBytes raw(landing_->data() + arriving_.first_float * sizeof(float),
+                         arriving_.tensors[0].byte_count());
+  return {raw, arriving_.tensors, &shape_};
+}
+
+Result<MutableBytes> Replica::place(const FrameHeader& header, Parameters parameters,
+                                    PayloadReceiver& receiver) {
+  W5XDE_CHECK(begin(parameters));
+  arriving_ = std::move(parameters);
+  return receiver.place(header, arriving_.coding, target());
+}
+
+// Element by element as the coordinator adds it, so that both have the same bits.
+void Replica::add_difference() {
+  const auto* before = reinterpret_cast<const float*>(state_->data());
+  auto* after = reinterpret_cast<float*>(landing_->data());
+  for (std::uint64_t i = 0; i < shape_.parameters->floats(); ++i) after[i] = before[i] + after[i];
+}
+
+Result<bool> Replica::finish(const FrameHeader& header, Bytes payload, PayloadReceiver& receiver) {
+  W5XDE_CHECK(receiver.finish(header, payload, arriving_.coding, target()));
+  landed_floats_ += arriving_.tensors[0].shape.elements();
+  if (landed_floats_ < shape_.floats) return false;
+  if (arriving_.base != kNoVersion) add_difference();
+  state_ = std::move(landing_);
+  landing_ = nullptr;
+  version_ = arriving_.version;
+  return true;
+}
+
+}  // namespace w5xde

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "net/payload_codec.h"
+#include "net/payload_form.h"
+#include "w5xde/result.h"
+#include "wire/messages.h"
+
+namespace w5xde {
+
+// A node's copy of the model's floats: the newest whole version, and the one that is arriving, in ranges or as
+// the difference to the one that is there. Loop thread only; a State may be read by any while it is held.
+class Replica {
+ public:
+  using State = std::shared_ptr<AlignedBuffer>;
+
+  explicit Replica(BlockShape shape) : shape_(std::move(shape)) {}
+
+  // For Connection::Owner: where a parameters frame lands, and what has come of it.
+  Result<MutableBytes> place(const FrameHeader& header, Parameters parameters, PayloadReceiver& receiver);
+  // True when a version is whole: state() is that one from here on.
+  Result<bool> finish(const FrameHeader& header, Bytes payload, PayloadReceiver& receiver);
+
+  const State& state() const { return state_; }  // null while there is none
+  std::uint64_t version() const { return version_; }
+  const BlockShape& shape() const { return shape_; }
+
+  // Memory that is not the newest version, nor being computed with.
+  State take();
+
+ private:
+  Status begin(const Parameters& parameters);
+  Target target();
+  void add_difference();
+
+  BlockShape shape_;
+  State state_;
+  std::uint64_t version_ = 0;
+  std::vector<State> states_;  // all there are, to land in again
+  State landing_;
+  Parameters arriving_;
+  std::uint64_t landed_floats_ = 0;
+};
+
+}  // namespace w5xde
