@@ -80,7 +80,7 @@ TEST_P(GradientContract, nothing_comes_to_nothing) {
   const auto zeros = zeros_for(*layout_);
   auto encoder = this->encoder();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(decoded(encoder.encode(zeros), codec_, *layout_), zeros);
-  for (const float left : encoder.residual()) EXPECT_EQ(left, 0.0f);
+  for (const float left : encoder.feedback()) EXPECT_EQ(left, 0.0f);
 }
 
 TEST_P(GradientContract, the_same_gradients_come_to_the_same_bytes) {
@@ -114,7 +114,7 @@ TEST_P(GradientContract, what_is_no_number_is_heard_of_and_forgotten) {
     auto gradient = gradient_for(*layout_, 2);
     gradient[1500] = bad;
     EXPECT_FALSE(all_finite(decoded(encoder.encode(gradient), codec_, *layout_))) << bad;
-    EXPECT_TRUE(std::ranges::equal(encoder.residual(), honest.residual()));
+    EXPECT_TRUE(std::ranges::equal(encoder.feedback(), honest.feedback()));
     EXPECT_TRUE(all_finite(decoded(encoder.encode(gradient_for(*layout_, 3)), codec_, *layout_)));
   }
 }
@@ -140,7 +140,7 @@ TEST_P(GradientContract, over_time_everything_arrives) {
       arrived[i] += double{got[i]};
     }
   }
-  const auto residual = encoder.residual();
+  const auto residual = encoder.feedback();
   for (std::size_t i = 0; i < given.size(); ++i) {
     const double left = residual.empty() ? 0 : double{residual[i]};
     const double tolerance =
@@ -154,7 +154,7 @@ TEST_P(GradientContract, a_restored_residual_goes_on_where_it_was) {
   auto one = encoder();
   for (std::uint64_t i = 0; i < 3; ++i) (void)one.encode(gradient_for(*layout_, i));
   auto other = encoder();
-  other.restore(one.residual());
+  other.add_feedback(one.feedback());
   const auto gradient = gradient_for(*layout_, 7);
   const Bytes bytes = one.encode(gradient);
   EXPECT_TRUE(std::ranges::equal(bytes, other.encode(gradient)));
