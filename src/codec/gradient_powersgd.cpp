@@ -2,6 +2,7 @@
 // Qᵀ. P spans what M makes of the directions that the last call found; Q is M as seen from there. P and Q lie
 // column by column: rank runs of `rows` floats, rank runs of `columns`.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -32,23 +33,28 @@ struct Matrix {
 };
 
 // A sum in so many lanes, and then the lanes, is the same on every machine.
-constexpr std::uint64_t kLanes = 16;
+constexpr std::uint64_t kLanes = 8;
+using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+constexpr std::uint64_t kExactLanes = 4;
+using ExactLanes [[gnu::vector_size(kExactLanes * sizeof(double))]] = double;
+using HalfLanes [[gnu::vector_size(kExactLanes * sizeof(float))]] = float;
 
-template <class Sum>
-W5XDE_KERNEL Sum folded(Sum* lanes) {
-  for (std::uint64_t half = kLanes / 2; half > 0; half /= 2)
-    for (std::uint64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  return lanes[0];
+W5XDE_KERNEL float folded(const Lanes& sums) {
+  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
 W5XDE_KERNEL double exact_dot(const float* left, const float* right, std::uint64_t count) {
-  double lanes[kLanes] = {};
+  ExactLanes sums = {};
+  const auto add_lanes = [&](std::uint64_t i, std::uint64_t floats) {
+    HalfLanes one = {}, other = {};
+    std::memcpy(&one, left + i, floats * sizeof(float));
+    std::memcpy(&other, right + i, floats * sizeof(float));
+    sums += __builtin_convertvector(one, ExactLanes) * __builtin_convertvector(other, ExactLanes);
+  };
   std::uint64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::uint64_t lane = 0; lane < kLanes; ++lane)
-      lanes[lane] += static_cast<double>(left[i + lane]) * static_cast<double>(right[i + lane]);
-  for (; i < count; ++i) lanes[0] += static_cast<double>(left[i]) * static_cast<double>(right[i]);
-  return folded(lanes);
+  for (; i + kExactLanes <= count; i += kExactLanes) add_lanes(i, kExactLanes);
+  for (; i < count; ++i) add_lanes(i, 1);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 // Column by column: what is left of it beside those before, at length one. A column of which nothing is left
@@ -76,16 +82,20 @@ W5XDE_KERNEL void orthonormalise(float* p, std::uint64_t rows, std::uint32_t ran
 template <std::uint32_t width>
 W5XDE_KERNEL void dots(const float* row, const float* q, std::uint64_t columns, float* p,
                        std::uint64_t rows) {
-  float lanes[width][kLanes] = {};
+  Lanes sums[width] = {};
+  const auto add_lanes = [&](std::uint64_t j, std::uint64_t floats) {
+    Lanes mine = {};
+    std::memcpy(&mine, row + j, floats * sizeof(float));
+    for (std::uint32_t k = 0; k < width; ++k) {
+      Lanes direction = {};
+      std::memcpy(&direction, q + k * columns + j, floats * sizeof(float));
+      sums[k] += mine * direction;
+    }
+  };
   std::uint64_t j = 0;
-  for (; j + kLanes <= columns; j += kLanes)
-    for (std::uint32_t k = 0; k < width; ++k)
-      for (std::uint64_t lane = 0; lane < kLanes; ++lane)
-        lanes[k][lane] += row[j + lane] * q[k * columns + j + lane];
-  for (std::uint32_t k = 0; k < width; ++k) {
-    for (std::uint64_t rest = j; rest < columns; ++rest) lanes[k][0] += row[rest] * q[k * columns + rest];
-    p[k * rows] = folded(lanes[k]);
-  }
+  for (; j + kLanes <= columns; j += kLanes) add_lanes(j, kLanes);
+  for (; j < columns; ++j) add_lanes(j, 1);
+  for (std::uint32_t k = 0; k < width; ++k) p[k * rows] = folded(sums[k]);
 }
 
 // P = M Q
@@ -94,7 +104,7 @@ W5XDE_KERNEL void multiply(const float* m, std::uint64_t rows, std::uint64_t col
   for (std::uint64_t i = 0; i < rows; ++i) {
     const float* row = m + i * columns;
     std::uint32_t k = 0;
-    for (; k + 2 <= rank; k += 2) dots<2>(row, q + k * columns, columns, p + k * rows + i, rows);
+    for (; k + 4 <= rank; k += 4) dots<4>(row, q + k * columns, columns, p + k * rows + i, rows);
     for (; k < rank; ++k) dots<1>(row, q + k * columns, columns, p + k * rows + i, rows);
   }
 }
@@ -153,18 +163,16 @@ W5XDE_KERNEL void product(const std::byte* p, std::uint64_t rows, std::uint64_t 
 W5XDE_KERNEL bool subtract_product(const std::byte* p, std::uint64_t rows, std::uint64_t columns,
                                    std::uint32_t rank, float* __restrict m, float* __restrict row) {
   const std::byte* q = p + rank * rows * sizeof(float);
-  // Zero times what is no finite number is none, and stays none in every sum.
-  float lanes[kLanes] = {};
+  std::int32_t largest = 0;
   for (std::uint64_t i = 0; i < rows; ++i) {
     row_of_product(p + i * sizeof(float), q, rows, columns, rank, row);
     float* __restrict left = m + i * columns;
-    for (std::uint64_t j = 0; j < columns; ++j) left[j] -= row[j];
-    std::uint64_t j = 0;
-    for (; j + kLanes <= columns; j += kLanes)
-      for (std::uint64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += 0.0f * left[j + lane];
-    for (; j < columns; ++j) lanes[0] += 0.0f * left[j];
+    for (std::uint64_t j = 0; j < columns; ++j) {
+      left[j] -= row[j];
+      largest = std::max(largest, std::bit_cast<std::int32_t>(left[j]) & 0x7fffffff);
+    }
   }
-  return folded(lanes) == 0.0f;
+  return largest < 0x7f800000;
 }
 
 void fill_with_nan(std::byte* to, std::uint64_t floats) {

@@ -165,34 +165,50 @@ W5XDE_KERNEL std::byte gathered(std::uint64_t flags) {
   return static_cast<std::byte>((flags * 0x0102040810204080u) >> 56);
 }
 
-// Of `count` floats, those above zero and the others.
+// Of some floats, those above zero and the others.
 struct Sides {
   double above = 0, below = 0;
   std::uint32_t above_count = 0;
 };
 
+// All ones above zero, else all zeros. As whole numbers, because the compiler will not do without branches on
+// floats that may trap.
+W5XDE_KERNEL std::int32_t above_mask(float value) {
+  return -static_cast<std::int32_t>(std::bit_cast<std::int32_t>(value) > 0);
+}
+
 W5XDE_KERNEL Sides sides_of(const float* values, std::size_t count) {
-  constexpr std::size_t kLanes = 8;
-  double above[kLanes] = {}, below[kLanes] = {};
-  Sides sides;
+  constexpr std::size_t kLanes = 4;
+  using Floats [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+  using Bits [[gnu::vector_size(kLanes * sizeof(float))]] = std::int32_t;
+  using Doubles [[gnu::vector_size(kLanes * sizeof(double))]] = double;
+  Doubles above[2] = {}, below[2] = {};
+  Bits above_counts = {};
+  const auto add_lanes = [&](const float* from, std::size_t floats, std::size_t turn) {
+    Bits bits = {};
+    std::memcpy(&bits, from, floats * sizeof(float));
+    const Bits mask = bits > 0;
+    above_counts -= mask;
+    above[turn] += __builtin_convertvector(std::bit_cast<Floats>(bits & mask), Doubles);
+    below[turn] += __builtin_convertvector(std::bit_cast<Floats>(bits & ~mask), Doubles);
+  };
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const float value = values[i + lane];
-      above[lane] += static_cast<double>(value > 0 ? value : 0.0f);
-      below[lane] += static_cast<double>(value > 0 ? 0.0f : value);
-    }
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
+    add_lanes(values + i, kLanes, 0);
+    add_lanes(values + i + kLanes, kLanes, 1);
   }
-  for (; i < count; ++i) {
-    above[0] += static_cast<double>(values[i] > 0 ? values[i] : 0.0f);
-    below[0] += static_cast<double>(values[i] > 0 ? 0.0f : values[i]);
-  }
+  for (; i < count; ++i) add_lanes(values + i, 1, 0);
+  Sides sides;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    sides.above += above[lane];
-    sides.below += below[lane];
+    sides.above += above[0][lane] + above[1][lane];
+    sides.below += below[0][lane] + below[1][lane];
+    sides.above_count += static_cast<std::uint32_t>(above_counts[lane]);
   }
-  for (i = 0; i < count; ++i) sides.above_count += values[i] > 0 ? 1u : 0u;
   return sides;
+}
+
+W5XDE_KERNEL float mean_of(double sum, std::size_t count) {
+  return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
 }
 
 // A chunk is its signs, and the mean of those above zero and of those that are not.
@@ -200,19 +216,18 @@ W5XDE_KERNEL bool encode_onebit_chunk(const float* gradient, const float* kept, 
                                       std::size_t count, std::byte* __restrict to) {
   const bool finite = sum_of(gradient, kept, left, count) < kInfinityBits;
   const Sides sides = sides_of(left, count);
-  const auto mean = [](double sum, std::size_t of) {
-    return of == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(of));
-  };
-  const float below = finite ? mean(sides.below, count - sides.above_count) : kNan;
-  const float above = finite ? mean(sides.above, sides.above_count) : kNan;
+  const float below = finite ? mean_of(sides.below, count - sides.above_count) : kNan;
+  const float above = finite ? mean_of(sides.above, sides.above_count) : kNan;
   store(to, below);
   store(to + sizeof(float), above);
+  const auto below_bits = std::bit_cast<std::int32_t>(below), above_bits = std::bit_cast<std::int32_t>(above);
   std::array<std::uint8_t, kChunk> flags;
   for (std::size_t i = 0; i < count; ++i) {
-    flags[i] = left[i] > 0 ? 1 : 0;
-    left[i] -= left[i] > 0 ? above : below;
+    const std::int32_t mask = above_mask(left[i]);
+    flags[i] = static_cast<std::uint8_t>(mask & 1);
+    left[i] -= std::bit_cast<float>((above_bits & mask) | (below_bits & ~mask));
   }
-  std::fill(flags.begin() + count, flags.begin() + align_up(count, 8), std::uint8_t{0});
+  for (std::size_t i = count; i % 8 != 0; ++i) flags[i] = 0;
   std::byte* const bits = to + 2 * sizeof(float);
   for (std::size_t i = 0; i < count; i += 8)
     bits[i / 8] = gathered(load<std::uint64_t>(reinterpret_cast<const std::byte*>(&flags[i])));
@@ -220,18 +235,18 @@ W5XDE_KERNEL bool encode_onebit_chunk(const float* gradient, const float* kept, 
 }
 
 W5XDE_KERNEL void decode_onebit_chunk(const std::byte* from, float* __restrict values, std::size_t count) {
-  const auto below = load<std::uint32_t>(from);
-  const auto above = load<std::uint32_t>(from + sizeof(float));
+  using Bits [[gnu::vector_size(8 * sizeof(std::int32_t))]] = std::int32_t;
+  const auto below = load<std::int32_t>(from), above = load<std::int32_t>(from + sizeof(float));
   const std::byte* const bits = from + 2 * sizeof(float);
+  constexpr Bits kBit = {1, 2, 4, 8, 16, 32, 64, 128};
+  const auto decode_byte = [&](std::size_t i, std::size_t floats) {
+    const Bits mask = (std::to_integer<std::int32_t>(bits[i / 8]) & kBit) != 0;
+    const Bits chosen = (above & mask) | (below & ~mask);
+    std::memcpy(values + i, &chosen, floats * sizeof(float));
+  };
   std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const auto byte = std::to_integer<std::uint32_t>(bits[i / 8]);
-    for (std::uint32_t bit = 0; bit < 8; ++bit)
-      values[i + bit] = std::bit_cast<float>((byte & (1u << bit)) != 0 ? above : below);
-  }
-  for (; i < count; ++i)
-    values[i] =
-        std::bit_cast<float>((std::to_integer<unsigned>(bits[i / 8]) >> (i % 8) & 1u) != 0 ? above : below);
+  for (; i + 8 <= count; i += 8) decode_byte(i, 8);
+  if (i < count) decode_byte(i, count - i);
 }
 
 W5XDE_KERNEL std::int32_t sum_of_momentum(const float* gradient, float momentum, const float* velocity,

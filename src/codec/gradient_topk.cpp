@@ -5,13 +5,16 @@
 #include <cmath>
 
 #include "codec/gradient_stages.h"
-#include "codec/vectorised.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace w5xde::gradient {
 
 namespace {
 
-W5XDE_KERNEL std::int32_t magnitude(float value) {
+std::int32_t magnitude(float value) {
   return std::bit_cast<std::int32_t>(value) & 0x7fffffff;  // ordered as magnitudes are, NaN above all
 }
 
@@ -37,26 +40,24 @@ std::int32_t largest_of_rank(std::span<const std::int32_t> magnitudes, std::size
 // Blocks without a float that is large enough, which are most, are passed over at the speed of memory.
 constexpr std::size_t kBlock = 16;
 
-// Writes places and magnitudes of at least `least`, and returns how many. Each has room for a block more than
-// there are floats.
-W5XDE_KERNEL std::size_t collect_all(const float* values, std::size_t count, std::int32_t least,
-                                     std::uint32_t* __restrict places, std::int32_t* __restrict magnitudes) {
-  std::size_t found = 0;
-  const auto take = [&](std::size_t i) {
-    places[found] = static_cast<std::uint32_t>(i);
-    magnitudes[found] = magnitude(values[i]);
-    found += magnitudes[found] >= least ? 1u : 0u;
+// Bit i says whether float i of a block is of at least `least`.
+#if defined(__SSE2__)
+std::uint32_t large_ones(const float* block, std::int32_t least) {
+  const __m128i sign = _mm_set1_epi32(0x7fffffff), below = _mm_set1_epi32(least - 1);
+  const auto quarter = [&](std::size_t index) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 4 * index));
+    return _mm_cmpgt_epi32(_mm_and_si128(bits, sign), below);
   };
-  std::size_t i = 0;
-  for (; i + kBlock <= count; i += kBlock) {
-    std::int32_t largest = 0;
-    for (std::size_t k = 0; k < kBlock; ++k) largest = std::max(largest, magnitude(values[i + k]));
-    if (largest < least) continue;
-    for (std::size_t k = 0; k < kBlock; ++k) take(i + k);
-  }
-  for (; i < count; ++i) take(i);
-  return found;
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(
+      _mm_packs_epi16(_mm_packs_epi32(quarter(0), quarter(1)), _mm_packs_epi32(quarter(2), quarter(3)))));
 }
+#else
+std::uint32_t large_ones(const float* block, std::int32_t least) {
+  std::uint32_t ones = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) ones |= (magnitude(block[i]) >= least ? 1u : 0u) << i;
+  return ones;
+}
+#endif
 
 constexpr std::uint64_t varint_bytes(std::uint64_t value) {
   return (static_cast<std::uint64_t>(std::bit_width(value | 1u)) + 6) / 7;
@@ -72,11 +73,23 @@ std::byte* store_varint(std::byte* to, std::uint64_t value) {
 
 void TopK::collect(std::span<const float> values, std::int32_t least) {
   // Grown once, never shrunk: resizing down and up again would write zeros over all of it.
-  if (places_.size() < values.size() + kBlock) {
-    places_.resize(values.size() + kBlock);
-    magnitudes_.resize(values.size() + kBlock);
+  if (places_.size() < values.size()) {
+    places_.resize(values.size());
+    magnitudes_.resize(values.size());
   }
-  found_ = vectorised<collect_all>(values.data(), values.size(), least, places_.data(), magnitudes_.data());
+  found_ = 0;
+  const auto take = [&](std::size_t place) {
+    places_[found_] = static_cast<std::uint32_t>(place);
+    magnitudes_[found_++] = magnitude(values[place]);
+  };
+  std::size_t i = 0;
+  for (; i + kBlock <= values.size(); i += kBlock) {
+    for (std::uint32_t ones = large_ones(&values[i], least); ones != 0; ones &= ones - 1)
+      take(i + static_cast<std::size_t>(std::countr_zero(ones)));
+  }
+  for (; i < values.size(); ++i) {
+    if (magnitude(values[i]) >= least) take(i);
+  }
 }
 
 std::span<const std::uint32_t> TopK::find(std::span<const float> values, std::size_t count) {
