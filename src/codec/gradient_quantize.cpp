@@ -99,6 +99,11 @@ W5XDE_KERNEL void encode_fp16_chunk(const float* values, std::size_t count, std:
   const float inverse = std::ldexp(1.0f, -exponent);
   std::array<float, kChunk> scaled;
   for (std::size_t i = 0; i < count; ++i) scaled[i] = values[i] * inverse;
+  // Rounding up the largest floats of all, to 2^128, would make them infinite.
+  if (exponent == 128 - 15) {
+    constexpr float kLargestBelow = 0x1.ffcp14f;
+    for (std::size_t i = 0; i < count; ++i) scaled[i] = std::clamp(scaled[i], -kLargestBelow, kLargestBelow);
+  }
   std::array<std::uint16_t, kChunk> halves;
   convert_f32_to_f16(std::span(scaled).first(count), std::span(halves).first(count));
   std::memcpy(to + sizeof(float), halves.data(), count * sizeof(std::uint16_t));
@@ -138,7 +143,8 @@ W5XDE_KERNEL bool encode_int8_chunk(const float* gradient, const float* kept, fl
     std::memset(to + sizeof(float), 0, count);
     return false;
   }
-  const float scale = std::bit_cast<float>(largest) / 127;
+  float scale = std::bit_cast<float>(largest) / 127;
+  if (!std::isfinite(scale * 127)) scale = std::nextafter(scale, 0.0f);
   store(to, scale);
   // Of a chunk of subnormals little is left to scale by; it arrives as zeros, and feedback has the rest.
   const float inverse = scale > 0 && std::isfinite(1 / scale) ? 1 / scale : 0;
