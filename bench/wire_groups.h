@@ -20,5 +20,6 @@ void bench_round_trips(int rounds, Report& report);
 void bench_overhead(int rounds, Report& report);
 void bench_serialization(int rounds, Report& report);
 void bench_codecs(int rounds, Report& report);
+void bench_gradients(int rounds, Report& report);
 
 }  // namespace w5xde::bench

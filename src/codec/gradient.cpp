@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -67,131 +68,175 @@ std::string to_string(const GradientCodec& codec) {
   return std::string(name->text);
 }
 
+namespace {
+
+std::size_t topk_count(const GradientCodec& codec, const BlockLayout& layout) {
+  const double wanted = std::ceil(codec.density * static_cast<double>(layout.parameters()));
+  return std::min(static_cast<std::size_t>(layout.floats()), static_cast<std::size_t>(wanted));
+}
+
+}  // namespace
+
+std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout) {
+  switch (codec.kind) {
+    case GradientKind::none:
+      return layout.floats() * sizeof(float);
+    case GradientKind::fp16:
+      return gradient::fp16_bytes(layout.floats());
+    case GradientKind::bf16:
+      return gradient::bf16_bytes(layout.floats());
+    case GradientKind::int8:
+      return gradient::int8_bytes(layout.floats());
+    case GradientKind::onebit:
+      return gradient::onebit_bytes(layout.floats());
+    case GradientKind::topk:
+      return gradient::topk_bytes_max(layout.floats(), topk_count(codec, layout));
+    case GradientKind::powersgd:
+      return gradient::powersgd_bytes(layout, codec.rank);
+  }
+  return 0;
+}
+
 struct GradientEncoder::State {
   GradientCodec codec;
   std::shared_ptr<const BlockLayout> layout;
   float momentum;
-  std::vector<float> residual;  // what was not said
-  std::vector<float> velocity;  // topk: gathers momentum where nothing is said
-  std::vector<float> directions;
-  std::vector<float> decoded;
+  // The residual, and the velocity after it: as they are, and where the next are made.
+  std::vector<float> feedback, next_feedback;
   gradient::TopK top;
-  gradient::Out out;
+  gradient::PowerSgd power;
+  AlignedBuffer out;
 
-  void encode_stage(std::span<const float> values);
-  Bytes encode_topk(std::span<const float> gradient);
+  std::size_t feedback_floats() const;
+  gradient::Feedback block(std::size_t index);
+  std::size_t encode_stateless(std::span<const float> gradient, std::byte* to) const;
+  bool gather(std::span<const float> gradient, bool same_step);
+  std::size_t encode_topk(std::byte* to, bool finite);
+  std::size_t encode_with_feedback(std::span<const float> gradient, std::byte* to, bool same_step);
 };
+
+// As many as the codec needs. A stateless one needs none, but what is there waits for one that does.
+std::size_t GradientEncoder::State::feedback_floats() const {
+  const std::size_t floats = layout->floats();
+  if (codec.stateless()) return std::min(feedback.size(), floats);
+  return codec.kind == GradientKind::topk && momentum > 0 ? 2 * floats : floats;
+}
 
 GradientEncoder::GradientEncoder(const GradientCodec& codec, std::shared_ptr<const BlockLayout> layout,
                                  float momentum)
-    : state_(new State{.codec = codec, .layout = std::move(layout), .momentum = momentum}) {
-  const std::uint64_t floats = state_->layout->floats();
-  if (!codec.stateless()) state_->residual.resize(floats);
-  if (codec.kind == GradientKind::topk && momentum > 0) state_->velocity.resize(floats);
+    : state_(new State{.layout = std::move(layout), .momentum = momentum}) {
+  set_codec(codec);
 }
 
 GradientEncoder::~GradientEncoder() = default;
 GradientEncoder::GradientEncoder(GradientEncoder&&) noexcept = default;
 GradientEncoder& GradientEncoder::operator=(GradientEncoder&&) noexcept = default;
 
-void GradientEncoder::State::encode_stage(std::span<const float> values) {
-  switch (codec.kind) {
-    case GradientKind::none: {
-      const Bytes bytes = std::as_bytes(values);
-      out.assign(bytes.begin(), bytes.end());
-      break;
-    }
-    case GradientKind::fp16:
-      return gradient::encode_fp16(values, out);
-    case GradientKind::bf16:
-      return gradient::encode_bf16(values, out);
-    case GradientKind::int8:
-      return gradient::encode_int8(values, out);
-    case GradientKind::onebit:
-      return gradient::encode_onebit(values, out);
-    case GradientKind::powersgd:
-      return gradient::encode_powersgd(values, *layout, codec.rank, directions, out);
-    case GradientKind::topk:
-      break;
+void GradientEncoder::set_codec(const GradientCodec& codec) {
+  state_->codec = codec;
+  state_->feedback.resize(state_->feedback_floats());
+}
+
+gradient::Feedback GradientEncoder::State::block(std::size_t index) {
+  const std::size_t floats = layout->floats();
+  return {std::span(feedback).subspan(index * floats, floats),
+          std::span(next_feedback).subspan(index * floats, floats)};
+}
+
+std::size_t GradientEncoder::State::encode_stateless(std::span<const float> gradient, std::byte* to) const {
+  if (codec.kind == GradientKind::none) {
+    std::ranges::copy(std::as_bytes(gradient), to);
+  } else if (codec.kind == GradientKind::fp16) {
+    gradient::encode_fp16(gradient, to);
+  } else {
+    gradient::encode_bf16(gradient, to);
   }
+  return encoded_bytes_max(codec, *layout);
+}
+
+// topk: what there is to be said, with this gradient; false when it is no number.
+bool GradientEncoder::State::gather(std::span<const float> gradient, bool same_step) {
+  if (feedback.size() == layout->floats()) return gradient::add(gradient, block(0));
+  if (!same_step) return gradient::add_with_momentum(gradient, momentum, block(1), block(0));
+  const bool finite = gradient::add(gradient, block(1));
+  return gradient::add(gradient, block(0)) && finite;
 }
 
 // What is said is forgotten, velocity too: it would push on where the others have already gone.
-Bytes GradientEncoder::State::encode_topk(std::span<const float> gradient) {
-  if (velocity.empty()) {
-    for (std::size_t i = 0; i < residual.size(); ++i) residual[i] += gradient[i];
-  } else {
-    for (std::size_t i = 0; i < residual.size(); ++i) {
-      velocity[i] = momentum * velocity[i] + gradient[i];
-      residual[i] += velocity[i];
-    }
+std::size_t GradientEncoder::State::encode_topk(std::byte* to, bool finite) {
+  const gradient::Feedback residual = block(0);
+  if (!finite) {
+    constexpr float kNan[] = {std::numeric_limits<float>::quiet_NaN()};
+    constexpr std::uint32_t kFirst[] = {0};
+    return gradient::encode_topk(kNan, kFirst, to);
   }
-  const double wanted = std::ceil(codec.density * static_cast<double>(layout->parameters()));
-  const auto count = std::min(residual.size(), static_cast<std::size_t>(wanted));
-  gradient::encode_topk(residual, count, top, out);
-  for (const std::uint32_t at : top.chosen) residual[at] = 0;
-  if (!velocity.empty()) {
-    for (const std::uint32_t at : top.chosen) velocity[at] = 0;
+  const auto places = top.find(residual.left, topk_count(codec, *layout));
+  const std::size_t bytes = gradient::encode_topk(residual.left, places, to);
+  for (const std::uint32_t place : places) residual.left[place] = 0;
+  if (feedback.size() > layout->floats()) {
+    for (const std::uint32_t place : places) block(1).left[place] = 0;
   }
-  return out;
+  return bytes;
 }
 
-Bytes GradientEncoder::encode(std::span<const float> gradient) {
-  State& state = *state_;
-  state.out.clear();
-  if (state.codec.stateless()) {
-    state.encode_stage(gradient);
-    return state.out;
+std::size_t GradientEncoder::State::encode_with_feedback(std::span<const float> gradient, std::byte* to,
+                                                         bool same_step) {
+  next_feedback.resize(feedback.size());
+  std::size_t bytes = encoded_bytes_max(codec, *layout);
+  bool finite = true;
+  if (codec.kind == GradientKind::topk) {
+    finite = gather(gradient, same_step);
+    bytes = encode_topk(to, finite);
+  } else if (codec.kind == GradientKind::int8) {
+    finite = gradient::encode_int8(gradient, block(0), to);
+  } else if (codec.kind == GradientKind::onebit) {
+    finite = gradient::encode_onebit(gradient, block(0), to);
+    layout->clear_padding(next_feedback);  // a sign cannot say zero
+  } else {
+    finite = power.encode(gradient, *layout, codec.rank, block(0), to);
   }
   // What is no number must be heard of now, and not come back with every gradient from here on.
-  const bool finite = std::ranges::all_of(gradient, [](float value) { return std::isfinite(value); });
-  if (!finite) {
-    const std::vector<float> nan(gradient.size(), std::numeric_limits<float>::quiet_NaN());
-    if (state.codec.kind == GradientKind::topk) {
-      gradient::encode_topk(nan, std::min<std::size_t>(1, nan.size()), state.top, state.out);
-    } else {
-      state.encode_stage(nan);
-      state.directions.clear();
-    }
-    return state.out;
-  }
-  if (state.codec.kind == GradientKind::topk) return state.encode_topk(gradient);
-  for (std::size_t i = 0; i < gradient.size(); ++i) state.residual[i] += gradient[i];
-  state.encode_stage(state.residual);
-  state.decoded.resize(gradient.size());
-  // It was made right here.
-  (void)decode_gradient(state.out, state.codec, *state.layout, state.decoded);
-  for (std::size_t i = 0; i < gradient.size(); ++i) state.residual[i] -= state.decoded[i];
-  return state.out;
+  if (finite) std::swap(feedback, next_feedback);
+  return bytes;
+}
+
+Bytes GradientEncoder::encode(std::span<const float> gradient, bool same_step) {
+  return encode_into(state_->out.take(encoded_bytes_max(state_->codec, *state_->layout)), gradient,
+                     same_step);
+}
+
+Bytes GradientEncoder::encode_into(MutableBytes out, std::span<const float> gradient, bool same_step) {
+  State& state = *state_;
+  assert(gradient.size() == state.layout->floats());
+  assert(out.size() >= encoded_bytes_max(state.codec, *state.layout));
+  return out.first(state.codec.stateless() ? state.encode_stateless(gradient, out.data())
+                                           : state.encode_with_feedback(gradient, out.data(), same_step));
 }
 
 std::span<const float> GradientEncoder::feedback() const {
-  return state_->residual;
-}
-
-void GradientEncoder::add_feedback(std::span<const float> feedback) {
-  state_->residual.resize(state_->layout->floats());
-  for (std::size_t i = 0; i < state_->residual.size(); ++i) state_->residual[i] += feedback[i];
+  return state_->feedback;
 }
 
 void GradientEncoder::forget() {
-  std::ranges::fill(state_->residual, 0.0f);
-  std::ranges::fill(state_->velocity, 0.0f);
+  std::ranges::fill(state_->feedback, 0.0F);
 }
 
-void GradientEncoder::set_codec(const GradientCodec& codec) {
-  state_->codec = codec;
-  const std::uint64_t floats = state_->layout->floats();
-  if (!codec.stateless()) state_->residual.resize(floats);
-  if (codec.kind == GradientKind::topk && state_->momentum > 0) state_->velocity.resize(floats);
+void GradientEncoder::add_feedback(std::span<const float> feedback) {
+  const std::size_t floats = state_->layout->floats();
+  assert(feedback.empty() || feedback.size() == floats || feedback.size() == 2 * floats);
+  auto& mine = state_->feedback;
+  if (mine.empty() && !feedback.empty()) mine.resize(floats);
+  const std::size_t count = std::min(mine.size(), feedback.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const float sum = mine[i] + feedback[i];
+    mine[i] = std::isfinite(sum) ? sum : mine[i];
+  }
 }
 
-std::uint64_t encoded_bytes_max(const GradientCodec&, const BlockLayout& layout) {
-  return layout.floats() * 9 + 4096;
-}
+namespace {
 
-Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
-                       std::span<float> gradient) {
+Status decode_stage(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
+                    std::span<float> gradient) {
   switch (codec.kind) {
     case GradientKind::none:
       if (encoded.size() != gradient.size_bytes()) return corrupt("a gradient of another length");
@@ -204,15 +249,23 @@ Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLay
     case GradientKind::int8:
       return gradient::decode_int8(encoded, gradient);
     case GradientKind::onebit:
-      W5XDE_CHECK(gradient::decode_onebit(encoded, gradient));
-      layout.clear_padding(gradient);  // a sign cannot say zero
-      return {};
+      return gradient::decode_onebit(encoded, gradient);
     case GradientKind::topk:
       return gradient::decode_topk(encoded, gradient);
     case GradientKind::powersgd:
       return gradient::decode_powersgd(encoded, layout, codec.rank, gradient);
   }
   return corrupt("a gradient codec that is none");
+}
+
+}  // namespace
+
+Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
+                       std::span<float> gradient) {
+  assert(gradient.size() == layout.floats());
+  W5XDE_CHECK(decode_stage(encoded, codec, layout, gradient));
+  layout.clear_padding(gradient);
+  return {};
 }
 
 }  // namespace w5xde

@@ -51,8 +51,11 @@ Result<GradientCodec> parse_gradient_codec(std::string_view text);
 // What parse_gradient_codec reads back as the same codec.
 std::string to_string(const GradientCodec& codec);
 
-// Encodes the gradients of one node, one after the other: each knows what the last could not say. One thread
-// at a time.
+// No encoding of a block of that layout is longer: a receiver's limit before it takes memory.
+std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout);
+
+// Encodes the gradients of one node, one after the other: each knows what the last could not say. Allocates
+// nothing once warm. One thread at a time.
 class GradientEncoder {
  public:
   // `momentum` is the run's, for topk: what is held back gathers momentum as it would have in the optimizer.
@@ -62,12 +65,27 @@ class GradientEncoder {
   GradientEncoder(GradientEncoder&&) noexcept;
   GradientEncoder& operator=(GradientEncoder&&) noexcept;
 
-  // The bytes of a block of the layout's floats; valid until the next call.
-  Bytes encode(std::span<const float> gradient);
+  // The bytes of a block of the layout's floats; valid until the next call. Momentum is gathered from step to
+  // step: of a gradient of the same step as the one before, nothing fades.
+  Bytes encode(std::span<const float> gradient, bool same_step = false);
 
-  std::span<const float> feedback() const;
-  void add_feedback(std::span<const float> feedback);
+  // The same into the caller's memory, which has encoded_bytes_max() bytes and does not overlap `gradient`.
+  // Returns the part that was filled.
+  Bytes encode_into(MutableBytes out, std::span<const float> gradient, bool same_step = false);
+
+  // Goes on with another codec. What is still to be said is kept, and waits while the codec is stateless;
+  // velocity has a meaning for topk with momentum only.
   void set_codec(const GradientCodec& codec);
+
+  // All that is still to be said, to be saved or handed over: the residual, a block of the layout's floats,
+  // and after it the velocity, another one, where there is one. Empty where nothing is kept. Valid until the
+  // next call.
+  std::span<const float> feedback() const;
+
+  // Adds what another encoder of this layout had to say still, or a checkpoint's; of a single block, the
+  // residual. Both are sums, so nothing is lost. A place where the sum is no finite number stays as it was.
+  void add_feedback(std::span<const float> feedback);
+
   // Nothing was ever held back.
   void forget();
 
@@ -76,9 +94,8 @@ class GradientEncoder {
   std::unique_ptr<State> state_;
 };
 
-std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout);
-
-// Fills `gradient`, a block of the layout's floats. Corrupt when the bytes are not such a block's.
+// Fills `gradient`, a block of the layout's floats, its padding with zeros. Corrupt when the bytes are not
+// such a block's; what `gradient` then holds is undefined.
 Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
                        std::span<float> gradient);
 

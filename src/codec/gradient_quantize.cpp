@@ -1,6 +1,4 @@
 // Fewer bits for each float: fp16, bf16, int8, onebit.
-#include "codec/gradient_stages.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "codec/gradient_stages.h"
+#include "codec/vectorised.h"
 #include "tensor/half.h"
 
 namespace w5xde::gradient {
@@ -15,149 +15,322 @@ namespace w5xde::gradient {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr std::int32_t kInfinityBits = 0x7f800000;  // and above it, NaN
 
-// The largest magnitude; NaN when one of them is no number.
-float magnitude_of(std::span<const float> values) {
-  std::uint32_t largest = 0;
-  for (const float value : values)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
-  return largest < 0x7f800000u ? std::bit_cast<float>(largest) : kNan;
+// Ordered as magnitudes are, NaN above all.
+W5XDE_KERNEL std::int32_t magnitude_bits(float value) {
+  return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
 }
 
-// Writes a chunk at a time: its scale, then its values, `bytes_of(count)` of them.
-template <class BytesOf, class EncodeChunk>
-void encode_chunks(std::span<const float> values, Out& out, BytesOf bytes_of, EncodeChunk encode_chunk) {
-  std::size_t total = 0;
-  for (std::size_t first = 0; first < values.size(); first += kChunk)
-    total += bytes_of(std::min(kChunk, values.size() - first));
-  std::size_t at = out.size();
-  out.resize(at + total);
-  for (std::size_t first = 0; first < values.size(); first += kChunk) {
-    const auto chunk = values.subspan(first, std::min(kChunk, values.size() - first));
-    encode_chunk(chunk, out.data() + at);
-    at += bytes_of(chunk.size());
-  }
+W5XDE_KERNEL std::int32_t largest_of(const float* values, std::size_t count) {
+  std::int32_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, magnitude_bits(values[i]));
+  return largest;
 }
 
-template <class BytesOf, class DecodeChunk>
-Status decode_chunks(Bytes encoded, std::span<float> values, BytesOf bytes_of, DecodeChunk decode_chunk) {
-  std::size_t at = 0;
-  for (std::size_t first = 0; first < values.size(); first += kChunk) {
-    const auto chunk = values.subspan(first, std::min(kChunk, values.size() - first));
-    const std::size_t bytes = bytes_of(chunk.size());
-    if (encoded.size() - at < bytes) return corrupt("a gradient that ends too early");
-    decode_chunk(encoded.data() + at, chunk);
-    at += bytes;
+// Returns the largest magnitude's bits.
+W5XDE_KERNEL std::int32_t sum_of(const float* gradient, const float* kept, float* __restrict left,
+                                 std::size_t count) {
+  std::int32_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    left[i] = kept[i] + gradient[i];
+    largest = std::max(largest, magnitude_bits(left[i]));
   }
-  if (at != encoded.size()) return corrupt("a gradient that is too long");
+  return largest;
+}
+
+constexpr std::size_t chunk_at(std::size_t first, std::size_t floats) {
+  return std::min(kChunk, floats - first);
+}
+
+template <auto chunk_bytes>
+std::uint64_t bytes_of(std::uint64_t floats) {
+  const std::uint64_t rest = floats % kChunk;
+  return floats / kChunk * chunk_bytes(kChunk) + (rest == 0 ? 0 : chunk_bytes(rest));
+}
+
+template <auto chunk_bytes, auto encode_chunk>
+bool encode_chunks(std::span<const float> gradient, Feedback feedback, std::byte* to) {
+  bool finite = true;
+  for (std::size_t first = 0; first < gradient.size(); first += kChunk) {
+    const std::size_t count = chunk_at(first, gradient.size());
+    finite &= vectorised<encode_chunk>(gradient.data() + first, feedback.kept.data() + first,
+                                       feedback.left.data() + first, count, to);
+    to += chunk_bytes(count);
+  }
+  return finite;
+}
+
+template <auto chunk_bytes, auto decode_chunk>
+Status decode_chunks(Bytes encoded, std::span<float> values) {
+  if (encoded.size() != bytes_of<chunk_bytes>(values.size())) return corrupt("a gradient of another length");
+  const std::byte* from = encoded.data();
+  for (std::size_t first = 0; first < values.size(); first += kChunk) {
+    const std::size_t count = chunk_at(first, values.size());
+    vectorised<decode_chunk>(from, values.data() + first, count);
+    from += chunk_bytes(count);
+  }
   return {};
 }
 
-constexpr auto kFp16Bytes = [](std::size_t count) { return sizeof(float) + count * sizeof(std::uint16_t); };
-constexpr auto kInt8Bytes = [](std::size_t count) { return sizeof(float) + count; };
-constexpr auto kOnebitBytes = [](std::size_t count) { return 2 * sizeof(float) + (count + 7) / 8; };
-
-}  // namespace
+constexpr std::uint64_t fp16_chunk_bytes(std::uint64_t count) {
+  return sizeof(float) + count * sizeof(std::uint16_t);
+}
+constexpr std::uint64_t int8_chunk_bytes(std::uint64_t count) {
+  return sizeof(float) + count;
+}
+constexpr std::uint64_t onebit_chunk_bytes(std::uint64_t count) {
+  return 2 * sizeof(float) + (count + 7) / 8;
+}
 
 // Scaled by a power of two, which loses nothing, so that a chunk uses all of half's range.
-void encode_fp16(std::span<const float> values, Out& out) {
-  encode_chunks(values, out, kFp16Bytes, [](std::span<const float> chunk, std::byte* to) {
-    const float largest = magnitude_of(chunk);
-    int exponent = 0;
-    if (largest > 0) (void)std::frexp(largest, &exponent);
-    // The largest becomes 2^14 … 2^15; a scale that is no normal number would lose what it scales.
-    exponent = std::clamp(exponent - 15, -126, 126);
-    const float scale = std::isnan(largest) ? kNan : std::ldexp(1.0f, exponent);
-    const float inverse = std::isnan(largest) ? kNan : std::ldexp(1.0f, -exponent);
-    store(to, scale);
-    std::array<float, kChunk> scaled;
-    for (std::size_t i = 0; i < chunk.size(); ++i) scaled[i] = chunk[i] * inverse;
-    std::array<std::uint16_t, kChunk> halves;
-    convert_f32_to_f16(std::span(scaled).first(chunk.size()), std::span(halves).first(chunk.size()));
-    std::memcpy(to + sizeof(float), halves.data(), chunk.size() * sizeof(std::uint16_t));
-  });
+W5XDE_KERNEL void encode_fp16_chunk(const float* values, std::size_t count, std::byte* __restrict to) {
+  const std::int32_t largest = largest_of(values, count);
+  if (largest >= kInfinityBits) {
+    store(to, kNan);
+    std::memset(to + sizeof(float), 0, count * sizeof(std::uint16_t));
+    return;
+  }
+  int exponent = 0;
+  if (largest > 0) (void)std::frexp(std::bit_cast<float>(largest), &exponent);
+  // The largest becomes 2^14 … 2^15; a scale that is no normal number would lose what it scales.
+  exponent = std::clamp(exponent - 15, -126, 126);
+  store(to, std::ldexp(1.0f, exponent));
+  const float inverse = std::ldexp(1.0f, -exponent);
+  std::array<float, kChunk> scaled;
+  for (std::size_t i = 0; i < count; ++i) scaled[i] = values[i] * inverse;
+  // Rounding up the largest floats of all, to 2^128, would make them infinite.
+  if (exponent == 128 - 15) {
+    constexpr float kLargestBelow = 0x1.ffcp14f;
+    for (std::size_t i = 0; i < count; ++i) scaled[i] = std::clamp(scaled[i], -kLargestBelow, kLargestBelow);
+  }
+  std::array<std::uint16_t, kChunk> halves;
+  convert_f32_to_f16(std::span(scaled).first(count), std::span(halves).first(count));
+  std::memcpy(to + sizeof(float), halves.data(), count * sizeof(std::uint16_t));
 }
 
-Status decode_fp16(Bytes encoded, std::span<float> values) {
-  return decode_chunks(encoded, values, kFp16Bytes, [](const std::byte* from, std::span<float> chunk) {
-    const auto scale = load<float>(from);
-    std::array<std::uint16_t, kChunk> halves;
-    std::memcpy(halves.data(), from + sizeof(float), chunk.size() * sizeof(std::uint16_t));
-    convert_f16_to_f32(std::span(halves).first(chunk.size()), chunk);
-    for (float& value : chunk) value *= scale;
-  });
+W5XDE_KERNEL void decode_fp16_chunk(const std::byte* from, float* __restrict values, std::size_t count) {
+  const auto scale = load<float>(from);
+  std::array<std::uint16_t, kChunk> halves;
+  std::memcpy(halves.data(), from + sizeof(float), count * sizeof(std::uint16_t));
+  convert_f16_to_f32(std::span(halves).first(count), {values, count});
+  for (std::size_t i = 0; i < count; ++i) values[i] *= scale;
 }
 
-void encode_bf16(std::span<const float> values, Out& out) {
-  const std::size_t at = out.size();
-  out.resize(at + values.size() * sizeof(std::uint16_t));
+W5XDE_KERNEL void encode_bf16_all(const float* values, std::size_t count, std::byte* __restrict to) {
   // Rounding up the largest floats of all would make them infinite.
-  constexpr std::uint32_t kLargest = 0x7f7f0000u;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(values[i]);
-    const std::uint32_t magnitude = bits & 0x7fffffffu;
-    const bool too_large = magnitude > kLargest && magnitude < 0x7f800000u;
-    const float value = too_large ? std::bit_cast<float>((bits & 0x80000000u) | kLargest) : values[i];
-    store(out.data() + at + i * sizeof(std::uint16_t), bf16_from_f32(value));
+  constexpr std::int32_t kLargest = 0x7f7f0000;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<std::int32_t>(values[i]);
+    const std::int32_t magnitude = bits & 0x7fffffff;
+    const bool too_large = (magnitude > kLargest) & (magnitude < kInfinityBits);
+    const std::int32_t rounded = too_large ? kLargest : magnitude + 0x7fff + ((magnitude >> 16) & 1);
+    const std::int32_t kept = magnitude > kInfinityBits ? magnitude | 0x400000 : rounded;
+    store(to + i * sizeof(std::uint16_t), static_cast<std::uint16_t>((kept | (bits ^ magnitude)) >> 16));
   }
 }
 
-Status decode_bf16(Bytes encoded, std::span<float> values) {
-  if (encoded.size() != values.size() * sizeof(std::uint16_t)) return corrupt("a gradient of another length");
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = f32_from_bf16(load<std::uint16_t>(encoded.data() + i * sizeof(std::uint16_t)));
-  return {};
+W5XDE_KERNEL void decode_bf16_all(const std::byte* from, float* __restrict values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = f32_from_bf16(load<std::uint16_t>(from + i * sizeof(std::uint16_t)));
 }
 
-void encode_int8(std::span<const float> values, Out& out) {
-  encode_chunks(values, out, kInt8Bytes, [](std::span<const float> chunk, std::byte* to) {
-    const float largest = magnitude_of(chunk);
-    const float scale = largest / 127;
-    store(to, scale);
-    // Of a chunk of subnormals little is left to scale by; it arrives as zeros, and feedback has the rest.
-    const float inverse = scale > 0 && std::isfinite(1 / scale) ? 1 / scale : 0;
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      const float scaled = std::isnan(largest) ? 0 : std::clamp(chunk[i] * inverse, -127.0f, 127.0f);
-      to[sizeof(float) + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::nearbyint(scaled)));
-    }
-  });
+W5XDE_KERNEL bool encode_int8_chunk(const float* gradient, const float* kept, float* __restrict left,
+                                    std::size_t count, std::byte* __restrict to) {
+  const std::int32_t largest = sum_of(gradient, kept, left, count);
+  if (largest >= kInfinityBits) {
+    store(to, kNan);
+    std::memset(to + sizeof(float), 0, count);
+    return false;
+  }
+  float scale = std::bit_cast<float>(largest) / 127;
+  if (!std::isfinite(scale * 127)) scale = std::nextafter(scale, 0.0f);
+  store(to, scale);
+  // Of a chunk of subnormals little is left to scale by; it arrives as zeros, and feedback has the rest.
+  const float inverse = scale > 0 && std::isfinite(1 / scale) ? 1 / scale : 0;
+  std::byte* const bytes = to + sizeof(float);
+  // At this size a float's last place is one, so that adding it rounds, and leaves the whole number in the
+  // lowest bits.
+  constexpr float kRounder = 0x1.8p23f;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float rounded = left[i] * inverse + kRounder;
+    bytes[i] = static_cast<std::byte>(std::bit_cast<std::uint32_t>(rounded));
+    left[i] -= (rounded - kRounder) * scale;
+  }
+  return true;
 }
 
-Status decode_int8(Bytes encoded, std::span<float> values) {
-  return decode_chunks(encoded, values, kInt8Bytes, [](const std::byte* from, std::span<float> chunk) {
-    const auto scale = load<float>(from);
-    for (std::size_t i = 0; i < chunk.size(); ++i)
-      chunk[i] = static_cast<float>(load<std::int8_t>(from + sizeof(float) + i)) * scale;
-  });
+W5XDE_KERNEL void decode_int8_chunk(const std::byte* from, float* __restrict values, std::size_t count) {
+  const auto scale = load<float>(from);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>(load<std::int8_t>(from + sizeof(float) + i)) * scale;
+}
+
+// Bit i is the lowest bit of byte i.
+W5XDE_KERNEL std::byte gathered(std::uint64_t flags) {
+  return static_cast<std::byte>((flags * 0x0102040810204080u) >> 56);
+}
+
+// Of some floats, those above zero and the others.
+struct Sides {
+  double above = 0, below = 0;
+  std::uint32_t above_count = 0;
+};
+
+// All ones above zero, else all zeros. As whole numbers, because the compiler will not do without branches on
+// floats that may trap.
+W5XDE_KERNEL std::int32_t above_mask(float value) {
+  return -static_cast<std::int32_t>(std::bit_cast<std::int32_t>(value) > 0);
+}
+
+W5XDE_KERNEL Sides sides_of(const float* values, std::size_t count) {
+  constexpr std::size_t kLanes = 4;
+  using Floats [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+  using Bits [[gnu::vector_size(kLanes * sizeof(float))]] = std::int32_t;
+  using Doubles [[gnu::vector_size(kLanes * sizeof(double))]] = double;
+  Doubles above[2] = {}, below[2] = {};
+  Bits above_counts = {};
+  const auto add_lanes = [&](const float* from, std::size_t floats, std::size_t turn) {
+    Bits bits = {};
+    std::memcpy(&bits, from, floats * sizeof(float));
+    const Bits mask = bits > 0;
+    above_counts -= mask;
+    above[turn] += __builtin_convertvector(std::bit_cast<Floats>(bits & mask), Doubles);
+    below[turn] += __builtin_convertvector(std::bit_cast<Floats>(bits & ~mask), Doubles);
+  };
+  std::size_t i = 0;
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
+    add_lanes(values + i, kLanes, 0);
+    add_lanes(values + i + kLanes, kLanes, 1);
+  }
+  for (; i < count; ++i) add_lanes(values + i, 1, 0);
+  Sides sides;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    sides.above += above[0][lane] + above[1][lane];
+    sides.below += below[0][lane] + below[1][lane];
+    sides.above_count += static_cast<std::uint32_t>(above_counts[lane]);
+  }
+  return sides;
+}
+
+W5XDE_KERNEL float mean_of(double sum, std::size_t count) {
+  return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
 }
 
 // A chunk is its signs, and the mean of those above zero and of those that are not.
-void encode_onebit(std::span<const float> values, Out& out) {
-  encode_chunks(values, out, kOnebitBytes, [](std::span<const float> chunk, std::byte* to) {
-    double sums[2] = {};
-    std::size_t counts[2] = {};
-    std::byte* bits = to + 2 * sizeof(float);
-    std::memset(bits, 0, (chunk.size() + 7) / 8);
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      const std::size_t above = chunk[i] > 0 ? 1 : 0;
-      sums[above] += static_cast<double>(chunk[i]);
-      ++counts[above];
-      bits[i / 8] |= static_cast<std::byte>(above << (i % 8));
-    }
-    for (const std::size_t above : {0u, 1u}) {
-      const double mean = counts[above] == 0 ? 0 : sums[above] / static_cast<double>(counts[above]);
-      store(to + above * sizeof(float), static_cast<float>(mean));
-    }
-  });
+W5XDE_KERNEL bool encode_onebit_chunk(const float* gradient, const float* kept, float* __restrict left,
+                                      std::size_t count, std::byte* __restrict to) {
+  const bool finite = sum_of(gradient, kept, left, count) < kInfinityBits;
+  const Sides sides = sides_of(left, count);
+  const float below = finite ? mean_of(sides.below, count - sides.above_count) : kNan;
+  const float above = finite ? mean_of(sides.above, sides.above_count) : kNan;
+  store(to, below);
+  store(to + sizeof(float), above);
+  const auto below_bits = std::bit_cast<std::int32_t>(below), above_bits = std::bit_cast<std::int32_t>(above);
+  std::array<std::uint8_t, kChunk> flags;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t mask = above_mask(left[i]);
+    flags[i] = static_cast<std::uint8_t>(mask & 1);
+    left[i] -= std::bit_cast<float>((above_bits & mask) | (below_bits & ~mask));
+  }
+  for (std::size_t i = count; i % 8 != 0; ++i) flags[i] = 0;
+  std::byte* const bits = to + 2 * sizeof(float);
+  for (std::size_t i = 0; i < count; i += 8)
+    bits[i / 8] = gathered(load<std::uint64_t>(reinterpret_cast<const std::byte*>(&flags[i])));
+  return finite;
+}
+
+W5XDE_KERNEL void decode_onebit_chunk(const std::byte* from, float* __restrict values, std::size_t count) {
+  using Bits [[gnu::vector_size(8 * sizeof(std::int32_t))]] = std::int32_t;
+  const auto below = load<std::int32_t>(from), above = load<std::int32_t>(from + sizeof(float));
+  const std::byte* const bits = from + 2 * sizeof(float);
+  constexpr Bits kBit = {1, 2, 4, 8, 16, 32, 64, 128};
+  const auto decode_byte = [&](std::size_t i, std::size_t floats) {
+    const Bits mask = (std::to_integer<std::int32_t>(bits[i / 8]) & kBit) != 0;
+    const Bits chosen = (above & mask) | (below & ~mask);
+    std::memcpy(values + i, &chosen, floats * sizeof(float));
+  };
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) decode_byte(i, 8);
+  if (i < count) decode_byte(i, count - i);
+}
+
+W5XDE_KERNEL std::int32_t sum_of_momentum(const float* gradient, float momentum, const float* velocity,
+                                          float* __restrict next_velocity, const float* kept,
+                                          float* __restrict left, std::size_t count) {
+  std::int32_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    next_velocity[i] = momentum * velocity[i] + gradient[i];
+    left[i] = kept[i] + next_velocity[i];
+    // A velocity that is no number makes the sum none.
+    largest = std::max(largest, magnitude_bits(left[i]));
+  }
+  return largest;
+}
+
+}  // namespace
+
+bool add(std::span<const float> gradient, Feedback feedback) {
+  return vectorised<sum_of>(gradient.data(), feedback.kept.data(), feedback.left.data(), gradient.size()) <
+         kInfinityBits;
+}
+
+bool add_with_momentum(std::span<const float> gradient, float momentum, Feedback velocity,
+                       Feedback feedback) {
+  return vectorised<sum_of_momentum>(gradient.data(), momentum, velocity.kept.data(), velocity.left.data(),
+                                     feedback.kept.data(), feedback.left.data(),
+                                     gradient.size()) < kInfinityBits;
+}
+
+std::uint64_t fp16_bytes(std::uint64_t floats) {
+  return bytes_of<fp16_chunk_bytes>(floats);
+}
+std::uint64_t bf16_bytes(std::uint64_t floats) {
+  return floats * sizeof(std::uint16_t);
+}
+std::uint64_t int8_bytes(std::uint64_t floats) {
+  return bytes_of<int8_chunk_bytes>(floats);
+}
+std::uint64_t onebit_bytes(std::uint64_t floats) {
+  return bytes_of<onebit_chunk_bytes>(floats);
+}
+
+void encode_fp16(std::span<const float> values, std::byte* to) {
+  for (std::size_t first = 0; first < values.size(); first += kChunk) {
+    const std::size_t count = chunk_at(first, values.size());
+    vectorised<encode_fp16_chunk>(values.data() + first, count, to);
+    to += fp16_chunk_bytes(count);
+  }
+}
+
+Status decode_fp16(Bytes encoded, std::span<float> values) {
+  return decode_chunks<fp16_chunk_bytes, decode_fp16_chunk>(encoded, values);
+}
+
+void encode_bf16(std::span<const float> values, std::byte* to) {
+  vectorised<encode_bf16_all>(values.data(), values.size(), to);
+}
+
+Status decode_bf16(Bytes encoded, std::span<float> values) {
+  if (encoded.size() != bf16_bytes(values.size())) return corrupt("a gradient of another length");
+  vectorised<decode_bf16_all>(encoded.data(), values.data(), values.size());
+  return {};
+}
+
+bool encode_int8(std::span<const float> gradient, Feedback feedback, std::byte* to) {
+  return encode_chunks<int8_chunk_bytes, encode_int8_chunk>(gradient, feedback, to);
+}
+
+Status decode_int8(Bytes encoded, std::span<float> values) {
+  return decode_chunks<int8_chunk_bytes, decode_int8_chunk>(encoded, values);
+}
+
+bool encode_onebit(std::span<const float> gradient, Feedback feedback, std::byte* to) {
+  return encode_chunks<onebit_chunk_bytes, encode_onebit_chunk>(gradient, feedback, to);
 }
 
 Status decode_onebit(Bytes encoded, std::span<float> values) {
-  return decode_chunks(encoded, values, kOnebitBytes, [](const std::byte* from, std::span<float> chunk) {
-    const float means[2] = {load<float>(from), load<float>(from + sizeof(float))};
-    const std::byte* bits = from + 2 * sizeof(float);
-    for (std::size_t i = 0; i < chunk.size(); ++i)
-      chunk[i] = means[std::to_integer<unsigned>(bits[i / 8]) >> (i % 8) & 1u];
-  });
+  return decode_chunks<onebit_chunk_bytes, decode_onebit_chunk>(encoded, values);
 }
 
 }  // namespace w5xde::gradient

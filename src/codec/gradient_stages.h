@@ -1,4 +1,6 @@
-// The stages behind codec/gradient.h, without feedback: floats to bytes and back.
+// The stages behind codec/gradient.h: floats to bytes and back. A stage with feedback adds the gradient to
+// what was kept, says what it can of the sum, and leaves the rest, each chunk while it is in the cache. It
+// answers false where a sum is no number: what it left is then of no use, and what it wrote says so too.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +13,72 @@
 
 namespace w5xde::gradient {
 
-using Out = std::vector<std::byte>;
-
 // A scale speaks for so many floats.
 inline constexpr std::size_t kChunk = 1024;
 
-void encode_fp16(std::span<const float> values, Out& out);
+// Both blocks are as long as the gradient, and apart: only when the last float was seen is it known whether
+// what was kept may be given up.
+struct Feedback {
+  std::span<const float> kept;
+  std::span<float> left;
+};
+
+// left = kept + gradient
+bool add(std::span<const float> gradient, Feedback feedback);
+
+std::uint64_t fp16_bytes(std::uint64_t floats);
+std::uint64_t bf16_bytes(std::uint64_t floats);
+std::uint64_t int8_bytes(std::uint64_t floats);
+std::uint64_t onebit_bytes(std::uint64_t floats);
+
+// Each writes as many bytes as said above.
+void encode_fp16(std::span<const float> values, std::byte* to);
 Status decode_fp16(Bytes encoded, std::span<float> values);
-void encode_bf16(std::span<const float> values, Out& out);
+void encode_bf16(std::span<const float> values, std::byte* to);
 Status decode_bf16(Bytes encoded, std::span<float> values);
-void encode_int8(std::span<const float> values, Out& out);
+bool encode_int8(std::span<const float> gradient, Feedback feedback, std::byte* to);
 Status decode_int8(Bytes encoded, std::span<float> values);
-void encode_onebit(std::span<const float> values, Out& out);
+bool encode_onebit(std::span<const float> gradient, Feedback feedback, std::byte* to);
 Status decode_onebit(Bytes encoded, std::span<float> values);
 
-// The `count` floats of the largest magnitude; of equal ones, the first.
-struct TopK {
-  std::vector<std::uint32_t> chosen;      // their places
-  std::vector<std::uint32_t> magnitudes;  // working memory
-};
-void encode_topk(std::span<const float> values, std::size_t count, TopK& top, Out& out);
-Status decode_topk(Bytes encoded, std::span<float> values);
+// Finds the `count` floats of the largest magnitude; of equal ones, the first.
+class TopK {
+ public:
+  // Their places, in order, valid until the next call.
+  std::span<const std::uint32_t> find(std::span<const float> values, std::size_t count);
 
-// Matrices as two thin ones, the rest as it is. `directions` is what the last call found, which the next
-// begins with: one step of power iteration a call is enough while gradients change slowly.
-void encode_powersgd(std::span<const float> block, const BlockLayout& layout, std::uint32_t rank,
-                     std::vector<float>& directions, Out& out);
+ private:
+  void collect(std::span<const float> values, std::int32_t least);
+
+  std::vector<std::uint32_t> places_;  // of floats that may be among them, found_ of them
+  std::vector<std::int32_t> magnitudes_;
+  std::size_t found_ = 0;
+  std::vector<std::int32_t> sample_;
+};
+
+std::uint64_t topk_bytes_max(std::uint64_t floats, std::uint64_t count);
+// Returns how many bytes it wrote.
+std::size_t encode_topk(std::span<const float> values, std::span<const std::uint32_t> places, std::byte* to);
+Status decode_topk(Bytes encoded, std::span<float> values);
+// With momentum, velocity.left = momentum velocity.kept + gradient, and that is what feedback is added.
+bool add_with_momentum(std::span<const float> gradient, float momentum, Feedback velocity, Feedback feedback);
+
+// Matrices as two thin ones, the rest as it is.
+class PowerSgd {
+ public:
+  bool encode(std::span<const float> gradient, const BlockLayout& layout, std::uint32_t rank,
+              Feedback feedback, std::byte* to);
+
+ private:
+  void begin(const BlockLayout& layout, std::uint32_t rank);
+
+  // What the last call found, which the next begins with: one step of power iteration a call is enough while
+  // gradients change slowly.
+  std::vector<float> directions_;
+  std::uint32_t rank_ = 0;  // that the directions are for; 0 before the first call
+  std::vector<float> p_, row_;
+};
+std::uint64_t powersgd_bytes(const BlockLayout& layout, std::uint32_t rank);
 Status decode_powersgd(Bytes encoded, const BlockLayout& layout, std::uint32_t rank, std::span<float> block);
 
 }  // namespace w5xde::gradient

@@ -1,52 +1,27 @@
 #include "codec/gradient.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/random.h"
 #include "codec/gradient_stages.h"
+#include "contract/gradient_contract.h"
 
 namespace w5xde {
 namespace {
 
+using namespace contract;
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-std::shared_ptr<const BlockLayout> layout_of(std::vector<BlockLayout::Entry> entries) {
-  return BlockLayout::make(std::move(entries), 1u << 24).value();
-}
-
-std::vector<float> zeros_for(const BlockLayout& layout) {
-  return std::vector<float>(layout.floats());
-}
-
-// Noise of very unlike sizes, as gradients are; nothing in the padding.
-std::vector<float> gradient_for(const BlockLayout& layout, std::uint64_t seed) {
-  auto gradient = zeros_for(layout);
-  Random random(seed);
-  for (const auto& entry : layout.entries()) {
-    for (std::uint64_t i = 0; i < entry.shape.elements(); ++i) {
-      gradient[entry.offset + i] = static_cast<float>(random.normal() * std::exp2(8 * random.unit() - 8));
-    }
-  }
-  return gradient;
-}
-
-bool all_finite(const std::vector<float>& values) {
-  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-}
-
-std::vector<float> decoded(Bytes bytes, const GradientCodec& codec, const BlockLayout& layout) {
-  std::vector<float> gradient(layout.floats(), 4711.0f);
-  const Status status = decode_gradient(bytes, codec, layout, gradient);
-  EXPECT_TRUE(status.ok()) << status.error().to_string();
-  return gradient;
-}
 
 TEST(GradientCodec, is_read_back_as_it_was_written) {
   for (const auto* text : {"none", "fp16", "bf16", "int8", "onebit", "topk:0.001", "topk:1", "powersgd:7"}) {
@@ -63,124 +38,13 @@ TEST(GradientCodec, that_is_none_is_refused) {
   }
 }
 
-// What every codec promises.
-class GradientContract : public testing::TestWithParam<std::string> {
- protected:
-  GradientEncoder encoder() const { return {codec_, layout_}; }
-
-  const GradientCodec codec_ = parse_gradient_codec(GetParam()).value();
-  const std::shared_ptr<const BlockLayout> layout_ =
-      layout_of({{"weight", {70, 31}}, {"bias", {70}}, {"kernel", {8, 3, 5, 5}}, {"scalar", {}}});
-};
-
-TEST_P(GradientContract, nothing_comes_to_nothing) {
-  const auto nothing = layout_of({});
-  GradientEncoder none(codec_, nothing);
-  EXPECT_TRUE(decoded(none.encode({}), codec_, *nothing).empty());
-  const auto zeros = zeros_for(*layout_);
-  auto encoder = this->encoder();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(decoded(encoder.encode(zeros), codec_, *layout_), zeros);
-  for (const float left : encoder.feedback()) EXPECT_EQ(left, 0.0f);
-}
-
-TEST_P(GradientContract, the_same_gradients_come_to_the_same_bytes) {
-  auto one = encoder(), other = encoder();
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    const auto gradient = gradient_for(*layout_, i);
-    const Bytes bytes = one.encode(gradient);
-    EXPECT_TRUE(std::ranges::equal(bytes, other.encode(gradient)));
-  }
-  if (!codec_.stateless()) return;
-  auto fresh = encoder();
-  EXPECT_TRUE(
-      std::ranges::equal(one.encode(gradient_for(*layout_, 9)), fresh.encode(gradient_for(*layout_, 9))));
-}
-
-TEST_P(GradientContract, padding_stays_zero) {
-  auto encoder = this->encoder();
-  const auto gradient = decoded(encoder.encode(gradient_for(*layout_, 1)), codec_, *layout_);
-  std::vector<bool> inside(gradient.size());
-  for (const auto& entry : layout_->entries()) {
-    for (std::uint64_t i = 0; i < entry.shape.elements(); ++i) inside[entry.offset + i] = true;
-  }
-  for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_TRUE(inside[i] || gradient[i] == 0.0f) << i;
-}
-
-TEST_P(GradientContract, what_is_no_number_is_heard_of_and_forgotten) {
-  for (const float bad : {kNan, kInfinity, -kInfinity}) {
-    auto encoder = this->encoder(), honest = this->encoder();
-    (void)encoder.encode(gradient_for(*layout_, 1));
-    (void)honest.encode(gradient_for(*layout_, 1));
-    auto gradient = gradient_for(*layout_, 2);
-    gradient[1500] = bad;
-    EXPECT_FALSE(all_finite(decoded(encoder.encode(gradient), codec_, *layout_))) << bad;
-    EXPECT_TRUE(std::ranges::equal(encoder.feedback(), honest.feedback()));
-    EXPECT_TRUE(all_finite(decoded(encoder.encode(gradient_for(*layout_, 3)), codec_, *layout_)));
-  }
-}
-
-TEST_P(GradientContract, huge_and_tiny_numbers_stay_finite) {
-  for (const float size : {3e38f, 1e30f, 1e-30f, 1e-38f, 1e-44f}) {
-    auto gradient = gradient_for(*layout_, 5);
-    for (float& value : gradient) value = value == 0 ? 0 : std::copysign(size, value);
-    auto encoder = this->encoder();
-    if (codec_.kind == GradientKind::powersgd && size > 1e20f) continue;  // a product of two overflows
-    EXPECT_TRUE(all_finite(decoded(encoder.encode(gradient), codec_, *layout_))) << size;
-  }
-}
-
-TEST_P(GradientContract, over_time_everything_arrives) {
-  auto encoder = this->encoder();
-  std::vector<double> given(layout_->floats()), arrived(layout_->floats());
-  for (std::uint64_t step = 0; step < 50; ++step) {
-    const auto gradient = gradient_for(*layout_, step);
-    const auto got = decoded(encoder.encode(gradient), codec_, *layout_);
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      given[i] += double{gradient[i]};
-      arrived[i] += double{got[i]};
-    }
-  }
-  const auto residual = encoder.feedback();
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const double left = residual.empty() ? 0 : double{residual[i]};
-    const double tolerance =
-        residual.empty() ? 0.3 : 1e-4;  // without feedback, what fifty roundings may lose
-    ASSERT_NEAR(arrived[i] + left, given[i], tolerance) << i;
-  }
-}
-
-TEST_P(GradientContract, a_restored_residual_goes_on_where_it_was) {
-  if (codec_.stateless() || codec_.kind == GradientKind::powersgd) return;  // its directions begin anew
-  auto one = encoder();
-  for (std::uint64_t i = 0; i < 3; ++i) (void)one.encode(gradient_for(*layout_, i));
-  auto other = encoder();
-  other.add_feedback(one.feedback());
-  const auto gradient = gradient_for(*layout_, 7);
-  const Bytes bytes = one.encode(gradient);
-  EXPECT_TRUE(std::ranges::equal(bytes, other.encode(gradient)));
-}
-
-TEST_P(GradientContract, bytes_that_are_cut_or_continued_are_refused) {
-  auto encoder = this->encoder();
-  const Bytes bytes = encoder.encode(gradient_for(*layout_, 1));
-  std::vector<float> gradient(layout_->floats());
-  for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 97) {
-    EXPECT_FALSE(decode_gradient(bytes.first(size), codec_, *layout_, gradient).ok()) << size;
-  }
-  std::vector<std::byte> longer(bytes.begin(), bytes.end());
-  longer.push_back(std::byte{0});
-  EXPECT_FALSE(decode_gradient(longer, codec_, *layout_, gradient).ok());
-}
-
 INSTANTIATE_TEST_SUITE_P(Codecs, GradientContract,
-                         testing::Values("none", "fp16", "bf16", "int8", "onebit", "topk:0.05", "topk:1",
-                                         "powersgd:1", "powersgd:4"),
-                         [](const auto& codec) {
-                           std::string name = codec.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return c == ':' || c == '.'; }, '_');
-                           return name;
-                         });
+                         testing::Values(GradientCoding{"none"}, GradientCoding{"fp16"},
+                                         GradientCoding{"bf16"}, GradientCoding{"int8"},
+                                         GradientCoding{"onebit"}, GradientCoding{"topk:0.05"},
+                                         GradientCoding{"topk:0.05", 0.9f}, GradientCoding{"topk:1"},
+                                         GradientCoding{"powersgd:1"}, GradientCoding{"powersgd:4"}),
+                         name_of_gradient_coding);
 
 RC_GTEST_PROP(HostileGradient, any_bytes_are_refused_or_fill_the_gradient, ()) {
   const auto layout = layout_of({{"weight", {9, 7}}, {"bias", {9}}});
@@ -308,6 +172,31 @@ TEST(TopK, of_equal_magnitudes_the_first_are_said) {
   for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(got[i], i < 3 ? 1.0f : i == 40 ? -2.0f : 0.0f) << i;
 }
 
+TEST(TopK, finds_what_sorting_finds) {
+  // Longer than a sample needs, with many that are equal, and large ones where no sample looks.
+  const std::size_t floats = 1u << 16;
+  gradient::TopK top;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    Random random(seed);
+    std::vector<float> values(floats);
+    for (float& value : values)
+      value = static_cast<float>(std::floor(random.normal() * (seed < 3 ? 1e6 : 4)));
+    if (seed % 3 == 1)
+      for (std::size_t i = 100; i < floats; i += 1024)
+        std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(i), 64, 1e9f);
+    if (seed % 3 == 2) std::fill(values.begin() + 7, values.end(), 0.0f);
+    std::vector<std::uint32_t> sorted(floats);
+    std::iota(sorted.begin(), sorted.end(), 0u);
+    std::ranges::stable_sort(sorted, std::greater<>(), [&](std::uint32_t i) { return std::abs(values[i]); });
+    for (const std::size_t count : {0u, 1u, 3u, 650u, 5000u, 65535u, 65536u}) {
+      std::vector<std::uint32_t> expected(sorted.begin(),
+                                          sorted.begin() + static_cast<std::ptrdiff_t>(count));
+      std::ranges::sort(expected);
+      EXPECT_TRUE(std::ranges::equal(top.find(values, count), expected)) << "seed " << seed << ", " << count;
+    }
+  }
+}
+
 // Deep Gradient Compression: what is held back arrives with the momentum that it would have gathered.
 TEST(TopK, with_momentum_a_constant_gradient_arrives_as_the_optimizer_would_have_summed_it) {
   const auto layout = layout_of({{"weight", {16}}});
@@ -321,6 +210,86 @@ TEST(TopK, with_momentum_a_constant_gradient_arrives_as_the_optimizer_would_have
   const auto second = decoded(encoder.encode(gradient), codec, *layout);
   EXPECT_FLOAT_EQ(second[5], 2.25f);
   EXPECT_EQ(second[3], 0.0f);
+}
+
+// Feedback of an encoder with velocity, taken over by one that has none, and the other way round.
+TEST(TopK, velocity_is_for_topk_with_momentum_only) {
+  const auto layout = layout_of({{"weight", {256}}});
+  const auto codec = parse_gradient_codec("topk:0.05").value();
+  GradientEncoder gathers(codec, layout, 0.9f), plain(codec, layout);
+  (void)gathers.encode(gradient_for(*layout, 1));
+  EXPECT_EQ(gathers.feedback().size(), 512u);
+  plain.add_feedback(gathers.feedback());
+  EXPECT_TRUE(std::ranges::equal(plain.feedback(), gathers.feedback().first(256)));
+  GradientEncoder late(codec, layout, 0.9f);
+  late.add_feedback(plain.feedback());
+  EXPECT_TRUE(std::ranges::equal(late.feedback().first(256), plain.feedback()));
+  for (const float velocity : late.feedback().last(256)) EXPECT_EQ(velocity, 0.0f);
+
+  gathers.set_codec(parse_gradient_codec("topk:0.1").value());
+  EXPECT_EQ(gathers.feedback().size(), 512u);
+  gathers.set_codec(parse_gradient_codec("int8").value());
+  EXPECT_EQ(gathers.feedback().size(), 256u);
+}
+
+TEST(GradientEncoder, keeps_what_it_is_given_even_while_it_says_none_of_it) {
+  const auto layout = layout_of({{"weight", {256}}});
+  GradientEncoder encoder(parse_gradient_codec("bf16").value(), layout);
+  EXPECT_TRUE(encoder.feedback().empty());
+  encoder.add_feedback({});
+  EXPECT_TRUE(encoder.feedback().empty());
+  encoder.add_feedback(gradient_for(*layout, 1));
+  EXPECT_TRUE(std::ranges::equal(encoder.feedback(), gradient_for(*layout, 1)));
+}
+
+// Every machine and every build says the same, with wide vectors or without.
+TEST(GradientEncoder, says_the_same_bytes_on_every_machine) {
+  const auto layout = layout_of({{"weight", {70, 131}}, {"bias", {1031}}});
+  std::string hashes;
+  for (const auto* name : {"fp16", "bf16", "int8", "onebit", "topk:0.01", "powersgd:5"}) {
+    GradientEncoder encoder(parse_gradient_codec(name).value(), layout, 0.9f);
+    std::vector<std::byte> all;
+    for (std::uint64_t step = 0; step < 4; ++step)
+      std::ranges::copy(encoder.encode(gradient_for(*layout, step)), std::back_inserter(all));
+    hashes += fmt::format("{} {:016x}\n", name, hash64(all));
+  }
+  EXPECT_EQ(hashes,
+            "fp16 0bd02df5cd098766\n"
+            "bf16 18b79126a8c8431c\n"
+            "int8 e544180b5cfd7be4\n"
+            "onebit e085677ac0b45ac9\n"
+            "topk:0.01 3b7793b67b1d1efe\n"
+            "powersgd:5 ea61fc549644c8a1\n");
+}
+
+TEST(GradientEncoder, gathers_momentum_once_a_step_however_a_step_is_cut) {
+  const auto layout = BlockLayout::make({{"w", Shape{64}}}, 1 << 20).value();
+  const GradientCodec codec{.kind = GradientKind::topk, .density = 1.0 / 64};
+  GradientEncoder whole(codec, layout, 0.5F), halves(codec, layout, 0.5F);
+  std::vector<float> gradient(64), half(64);
+  for (std::size_t i = 0; i < 64; ++i) gradient[i] = static_cast<float>(i), half[i] = gradient[i] / 2;
+  std::vector<float> delivered(64), delivered_by_halves(64), decoded(64);
+  const auto deliver = [&](Bytes encoded, std::vector<float>& to) {
+    ASSERT_TRUE(decode_gradient(encoded, codec, *layout, decoded).ok());
+    for (std::size_t i = 0; i < 64; ++i) to[i] += decoded[i];
+  };
+  for (int step = 0; step < 3; ++step) {
+    deliver(whole.encode(gradient), delivered);
+    deliver(halves.encode(half), delivered_by_halves);
+    deliver(halves.encode(half, true), delivered_by_halves);
+  }
+  // Float 3 is never among the largest, so that all of it is still to be said: 3 + (1.5 + 3) + (2.25 + 3).
+  EXPECT_FLOAT_EQ(whole.feedback()[3], 12.75F);
+  EXPECT_FLOAT_EQ(halves.feedback()[3], 12.75F);
+}
+
+TEST(GradientEncoder, forgets_when_told_to) {
+  const auto layout = BlockLayout::make({{"w", Shape{64}}}, 1 << 20).value();
+  GradientEncoder encoder({.kind = GradientKind::topk, .density = 0.1}, layout);
+  (void)encoder.encode(std::vector<float>(64, 1.0F));
+  EXPECT_TRUE(std::ranges::any_of(encoder.feedback(), [](float value) { return value != 0; }));
+  encoder.forget();
+  EXPECT_TRUE(std::ranges::all_of(encoder.feedback(), [](float value) { return value == 0; }));
 }
 
 }  // namespace

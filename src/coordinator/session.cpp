@@ -155,8 +155,10 @@ Status Session::received_ready(Bytes head) {
   const TensorList model = {{DType::f32, Shape{static_cast<std::int64_t>(host_.shape().floats)}}};
   const Target target{{}, model, &host_.shape()};
   limits_.payload_bytes_max = 2 * model[0].byte_count();
-  for (const Form form : {Form::generic, Form::gradient}) {
-    limits_.payload_bytes_max = std::max(limits_.payload_bytes_max, formed_bytes_max({.form = form}, target));
+  for (const Coding& longest :
+       {Coding{.form = Form::generic},
+        Coding{.form = Form::gradient, .gradient_kind = static_cast<std::uint8_t>(GradientKind::topk)}}) {
+    limits_.payload_bytes_max = std::max(limits_.payload_bytes_max, formed_bytes_max(longest, target));
   }
   limits_.payload_bytes_max = section_bytes_max(limits_.payload_bytes_max);
   limits_.tensors_max = 1;

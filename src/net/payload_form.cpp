@@ -47,15 +47,15 @@ Formed form_generic(std::span<const TensorView> tensors) {
 BlockEncoder::BlockEncoder(BlockShape shape, float momentum)
     : shape_(std::move(shape)), gradients_({}, shape_.parameters, momentum) {}
 
-Formed BlockEncoder::encode(std::span<const float> block, const GradientCodec& codec) {
+Formed BlockEncoder::encode(std::span<const float> block, const GradientCodec& codec, bool same_step) {
   if (codec != codec_) gradients_.set_codec(codec);
   codec_ = codec;
   const std::uint64_t parameters = shape_.parameters->floats();
-  const Bytes coded = gradients_.encode(block.first(parameters));
   const Bytes buffers = std::as_bytes(block.subspan(parameters));
   auto bytes = std::make_shared<std::vector<std::byte>>();
-  bytes->reserve(coded.size() + buffers.size());
-  bytes->insert(bytes->end(), coded.begin(), coded.end());
+  // Straight to where it is sent from.
+  bytes->resize(encoded_bytes_max(codec, *shape_.parameters));
+  bytes->resize(gradients_.encode_into(*bytes, block.first(parameters), same_step).size());
   bytes->insert(bytes->end(), buffers.begin(), buffers.end());
   return {{.form = Form::gradient,
            .gradient_kind = static_cast<std::uint8_t>(codec.kind),
@@ -65,7 +65,8 @@ Formed BlockEncoder::encode(std::span<const float> block, const GradientCodec& c
 }
 
 GradientCodec gradient_codec_of(const Coding& coding) {
-  return {.kind = static_cast<GradientKind>(coding.gradient_kind), .rank = coding.rank};
+  // How sparse it is shows in the bytes.
+  return {.kind = static_cast<GradientKind>(coding.gradient_kind), .density = 1, .rank = coding.rank};
 }
 
 AnswerCoding coding_of(const AnswerForm& form) {

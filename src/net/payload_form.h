@@ -36,7 +36,7 @@ class BlockEncoder {
  public:
   BlockEncoder(BlockShape shape, float momentum);
 
-  Formed encode(std::span<const float> block, const GradientCodec& codec);
+  Formed encode(std::span<const float> block, const GradientCodec& codec, bool same_step = false);
 
   GradientEncoder& gradients() { return gradients_; }
 

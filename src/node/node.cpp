@@ -295,7 +295,8 @@ Result<Formed> Node::form_answer(const Lease& lease, const AlignedBuffer& values
     const TensorView view(std::as_bytes(block), DType::f32, Shape{static_cast<std::int64_t>(floats)});
     formed = form_generic({&view, 1});
   } else {
-    formed = encoder_->encode(block, how.gradient);
+    formed = encoder_->encode(block, how.gradient, step_encoded_ == lease.step);
+    step_encoded_ = lease.step;
   }
   coding_ += SteadyClock().now() - begun;
   return formed;

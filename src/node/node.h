@@ -121,6 +121,7 @@ class Node final : private Connection::Owner {
   std::deque<Pending> leases_;
   bool computing_ = false;
   Duration coding_ = Duration::zero();  // in gradient codecs
+  std::optional<std::uint64_t> step_encoded_;
   std::uint64_t version_computed_ = 0;  // with which the last lease was computed
   bool compute_posted_ = false;
   std::optional<Instant> waiting_since_;
