@@ -145,7 +145,7 @@ std::vector<Setting> settings_of(RunConfig& c) {
       flag("combined-send", "header and payload in one call", false, c.transport.combined_send),
       flag("keep-alive", "TCP keepalive", false, c.transport.keep_alive),
       flag("quick-ack", "TCP_QUICKACK", false, c.transport.quick_ack),
-      flag("sample-cache", "nodes behind slow links keep the samples they were sent", false,
+      word("sample-cache", "nodes keep the samples they were sent: auto (behind slow links), on, off", false,
            c.transport.sample_cache),
       flag("turns", "let nodes that share a machine's cores take turns", false, c.turns),
       number("checkpoint-seconds", "how often to save", false, c.checkpoint_seconds),

@@ -79,7 +79,19 @@ const Given kOther = {{"model", "mlp:10,20,10"},
                       {"clip-norm", "2.5"},
                       {"seed", "18446744073709551615"},
                       {"threads", "2"},
+                      {"preset", "early"},
                       {"codec", "zstd:3"},
+                      {"contribution-codec", "lz4"},
+                      {"codec-threshold", "1024"},
+                      {"gradient-codec", "topk:0.001"},
+                      {"parameter-codec", "int8"},
+                      {"serialization", "generic"},
+                      {"socket-buffer", "4096"},
+                      {"receive-chunk", "8192"},
+                      {"combined-send", "false"},
+                      {"keep-alive", "false"},
+                      {"quick-ack", "false"},
+                      {"sample-cache", "on"},
                       {"turns", "false"},
                       {"checkpoint-seconds", "0.25"},
                       {"keep", "8"},
@@ -121,6 +133,7 @@ TEST_F(SettingsTest, names_are_unique_and_each_setting_has_its_own_value) {
   for (const Setting& setting : settings_of(config)) {
     EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
     EXPECT_FALSE(setting.help.empty()) << setting.name;
+    if (setting.name == "preset") continue;  // it is there to change others
     const auto before = all_of(config);
     ASSERT_TRUE(setting.set(kOther.at(setting.name)).ok()) << setting.name;
     const auto after = all_of(config);
@@ -128,6 +141,21 @@ TEST_F(SettingsTest, names_are_unique_and_each_setting_has_its_own_value) {
       EXPECT_EQ(value != before.at(name), name == setting.name) << setting.name << " changed " << name;
     }
   }
+}
+
+TEST_F(SettingsTest, a_preset_comes_first_and_what_is_given_beside_it_changes_it) {
+  RunConfig config;
+  auto settings = settings_of(config);
+  ASSERT_TRUE(apply(settings, {{"codec", "none"}, {"preset", "direct-tensor"}}).ok());
+  EXPECT_EQ(config.transport.preset, "direct-tensor");
+  EXPECT_EQ(config.transport.codec, "none");
+  EXPECT_EQ(config.transport.socket_buffer, 16u << 20);
+  const RunConfig read = there_and_back(config);
+  EXPECT_EQ(read.transport.codec, "none");
+  EXPECT_EQ(read.transport.receive_chunk, 1u << 20);
+  EXPECT_EQ(apply(settings, {{"preset", "late"}}).error().message,
+            "'late' is no preset; take one of early, standard, current, enhanced, lz4-block, direct-tensor, "
+            "gradient-compression, adaptive");
 }
 
 TEST_F(SettingsTest, what_the_command_line_gives_goes_before_what_the_file_says) {

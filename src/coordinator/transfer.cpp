@@ -102,7 +102,7 @@ SectionCodec Coordinator::lossless_down(const Session&) const {
 
 bool Coordinator::uses_cache(const Session& session) const {
   const Transport& transport = options_.config.transport;
-  if (!transport.sample_cache || transport.generic()) return false;
+  if (transport.sample_cache != "auto") return transport.sample_cache == "on";
   const std::string peer = session.peer();
   const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
   const double rate = session.connection().link().receive_bytes_per_second;

@@ -27,7 +27,7 @@ Transport early() {
           .combined_send = false,
           .serialization = "generic",
           .codec = "none",
-          .sample_cache = false};
+          .sample_cache = "off"};
 }
 
 Transport standard() {
@@ -117,6 +117,8 @@ Status Transport::check() const {
   W5XDE_CHECK(w5xde::preset(preset));
   if (serialization != "direct" && serialization != "generic")
     return invalid(fmt::format("--serialization {}: direct or generic", serialization));
+  if (sample_cache != "auto" && sample_cache != "on" && sample_cache != "off")
+    return invalid(fmt::format("--sample-cache {}: auto, on or off", sample_cache));
   if (socket_buffer > kSocketBufferMax)
     return invalid(fmt::format("--socket-buffer {} is more than {}", socket_buffer, kSocketBufferMax));
   W5XDE_CHECK(check_lossless("--codec", codec));

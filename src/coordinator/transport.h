@@ -31,7 +31,8 @@ struct Transport {
 
   std::string gradient_codec = "none";   // lossy, of what nodes send
   std::string parameter_codec = "none";  // lossy, of what changes in the parameters
-  bool sample_cache = true;              // a sample crosses the link to a node once
+  // Whether nodes keep samples, so that each crosses their link once: auto (where the link is slow), on, off.
+  std::string sample_cache = "auto";
 
   Status check() const;
 

@@ -128,10 +128,9 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
 
 Status Node::received_lease(const FrameHeader& header, Bytes head, Bytes payload) {
   // A lease whose samples are all kept has no payload, so that nobody was asked for a place.
-  if (payload.empty()) W5XDE_CHECK(place_lease(header, head));
+  if (payload.empty() && !place_lease(header, head).ok()) return corrupt("a lease frame without a payload");
   Lease& lease = arriving_.lease;
   const MutableBytes raw(arriving_.payload->data(), payload_bytes_of(lease.tensors));
-  if (payload.empty() && !raw.empty()) return corrupt("a lease frame without a payload");
   W5XDE_CHECK(receiver_.finish(header, payload, lease.coding, {raw, lease.tensors}));
   W5XDE_CHECK(samples_.complete(lease, arriving_.payload, limits_));
   if (!leaving_) leases_.push_back(std::exchange(arriving_, {}));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 
@@ -157,6 +158,68 @@ TEST_F(NodeTest, what_it_sends_goes_through_the_codec_that_the_lease_names) {
   EXPECT_EQ(frame->header.shuffle_width, 4);
   EXPECT_EQ(frame->header.codec, static_cast<std::uint8_t>(LosslessKind::zstd));
   EXPECT_LT(frame->payload.size(), world_.floats() * sizeof(float) / 2);
+}
+
+class NodeFeedbackTest : public NodeTest {
+ protected:
+  // Enrols, and answers one lease through a sparse codec.
+  std::vector<float> answer_once() {
+    world_.enrol(world_.offer());
+    world_.say_parameters(1);
+    SampledLease made = sampled_lease(1, {0, 2});
+    made.lease.answer =
+        coding_of({.form = Form::gradient, .gradient = {.kind = GradientKind::topk, .density = 0.1}});
+    world_.say_lease(made);
+    const auto frame = world_.hear(FrameType::contribution);
+    if (!frame) return {};
+    const Contribution answer = decode_contribution(frame->head, Limits{}).value();
+    EXPECT_EQ(answer.coding.form, Form::gradient);
+    const BlockShape shape{FakeEngine().description().parameters, world_.floats()};
+    std::vector<float> said(world_.floats());
+    const Target target{std::as_writable_bytes(std::span(said)), answer.tensors, &shape};
+    EXPECT_TRUE(unform(frame->payload, answer.coding, target).ok());
+    const auto bytes = world_.expected(made, 1);
+    std::vector<float> held_back(world_.floats());
+    std::ranges::copy(bytes, std::as_writable_bytes(std::span(held_back)).begin());
+    for (std::size_t i = 0; i < said.size(); ++i) held_back[i] -= said[i];
+    const auto buffers = std::span(held_back).subspan(shape.parameters->floats());
+    EXPECT_TRUE(std::ranges::all_of(buffers, [](float value) { return value == 0; })) << "those are exact";
+    held_back.resize(shape.parameters->floats());
+    return held_back;
+  }
+  std::vector<float> heard() {
+    const auto frame = world_.hear(FrameType::feedback);
+    if (!frame) return {};
+    std::vector<float> floats(frame->payload.size() / sizeof(float));
+    std::ranges::copy(frame->payload, std::as_writable_bytes(std::span(floats)).begin());
+    return floats;
+  }
+};
+
+TEST_F(NodeFeedbackTest, asked_for_it_sends_a_copy_of_what_its_codec_held_back) {
+  const auto held_back = answer_once();
+  world_.peer->say(FrameType::feedback, Feedback{});
+  EXPECT_EQ(heard(), held_back);
+  world_.peer->say(FrameType::feedback, Feedback{});
+  EXPECT_EQ(heard(), held_back) << "it still has it";
+}
+
+TEST_F(NodeFeedbackTest, leaving_it_hands_it_over_before_it_says_goodbye) {
+  const auto held_back = answer_once();
+  world_.node->leave("told to");
+  EXPECT_EQ(heard(), held_back);
+  (void)world_.ending();
+}
+
+TEST_F(NodeFeedbackTest, it_adds_what_another_had_to_its_own) {
+  auto held_back = answer_once();
+  const std::vector<float> more(held_back.size(), 0.25F);
+  world_.peer->say(FrameType::feedback,
+                   Feedback{.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(more.size())}}}},
+                   std::as_bytes(std::span(more)));
+  world_.peer->say(FrameType::feedback, Feedback{});
+  for (float& value : held_back) value += 0.25F;
+  EXPECT_EQ(heard(), held_back);
 }
 
 TEST_F(NodeTest, parting_it_finishes_the_lease_that_it_computes_and_says_goodbye) {
