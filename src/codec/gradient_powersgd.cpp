@@ -1,6 +1,8 @@
 // Low rank: a gradient matrix M of rows × columns travels as P (rows × rank) and Q (columns × rank), M ≈ P
 // Qᵀ. P spans what M makes of the directions that the last call found; Q is M as seen from there. P and Q lie
 // column by column: rank runs of `rows` floats, rank runs of `columns`.
+#include "codec/gradient_stages.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <limits>
 
 #include "base/random.h"
-#include "codec/gradient_stages.h"
 #include "codec/vectorised.h"
 
 namespace w5xde::gradient {

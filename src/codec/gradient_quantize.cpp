@@ -1,4 +1,6 @@
 // Fewer bits for each float: fp16, bf16, int8, onebit.
+#include "codec/vectorised.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,7 +9,6 @@
 #include <limits>
 
 #include "codec/gradient_stages.h"
-#include "codec/vectorised.h"
 #include "tensor/half.h"
 
 namespace w5xde::gradient {

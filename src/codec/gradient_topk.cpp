@@ -1,10 +1,10 @@
 // The few floats that matter most, with their places.
+#include "codec/gradient_stages.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
-
-#include "codec/gradient_stages.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -20,7 +20,7 @@ struct Chunks {
   std::uint8_t log2;
 
   std::size_t chunk_bytes() const { return std::size_t{1} << log2; }
-  std::size_t count() const { return (raw_bytes >> log2) + (raw_bytes % chunk_bytes() != 0 ? 1 : 0); }
+  std::size_t count() const { return chunk_count(raw_bytes, log2); }
   std::size_t table_bytes() const { return count() * sizeof(std::uint32_t); }
   std::size_t start_of(std::size_t chunk) const { return chunk << log2; }
   std::size_t bytes_of(std::size_t chunk) const {
@@ -71,7 +71,10 @@ struct SectionEncoder::Lane {
     }
     // One byte short: a stream as long as its raw bytes would read as stored.
     const std::size_t written = compressor.compress(codec.lossless, source, slot.first(slot.size() - 1));
-    if (written != 0) return written;
+    return written != 0 ? written : store_raw(raw, slot);
+  }
+
+  static std::size_t store_raw(Bytes raw, MutableBytes slot) {
     std::memcpy(slot.data(), raw.data(), raw.size());
     return raw.size();
   }
@@ -83,34 +86,41 @@ struct SectionEncoder::Lane {
 SectionEncoder::SectionEncoder() = default;
 SectionEncoder::~SectionEncoder() = default;
 
-Bytes SectionEncoder::encode(Bytes raw, const SectionCodec& codec, ThreadPool* pool) {
-  return encode_into(out_.take(section_bytes_max(raw.size(), codec.chunk_log2)), raw, codec, pool);
+Bytes SectionEncoder::encode(Bytes raw, const SectionCodec& codec, ThreadPool* pool, Tried tried) {
+  return encode_into(out_.take(section_bytes_max(raw.size(), codec.chunk_log2)), raw, codec, pool, tried);
 }
 
-Bytes SectionEncoder::encode_into(MutableBytes out, Bytes raw, const SectionCodec& codec, ThreadPool* pool) {
+Bytes SectionEncoder::encode_into(MutableBytes out, Bytes raw, const SectionCodec& codec, ThreadPool* pool,
+                                  Tried tried) {
   assert(codec.chunk_log2 >= kChunkLog2Min && codec.chunk_log2 <= kChunkLog2Max);
   assert(is_shuffle_width(codec.shuffle_width));
   assert(out.size() >= section_bytes_max(raw.size(), codec.chunk_log2));
   const Chunks chunks{raw.size(), codec.chunk_log2};
+  assert(tried.empty() || tried.size() == chunks.count());
   const std::size_t lanes = lanes_for(chunks.count(), pool);
   if (lanes_.size() < lanes) lanes_.resize(lanes);
+  chunk_bytes_.resize(chunks.count());
 
   store(out.data(), codec.chunk_log2);
   std::byte* const table = out.data() + 1;
   const MutableBytes slots = out.subspan(1 + chunks.table_bytes());
   for_each_chunk(chunks.count(), lanes, pool, [&](std::size_t lane, std::size_t chunk) {
-    const std::size_t size = lanes_[lane].encode(chunks.cut(raw, chunk), codec, chunks.cut(slots, chunk));
-    store(table + chunk * sizeof(std::uint32_t), static_cast<std::uint32_t>(size));
+    const Bytes from = chunks.cut(raw, chunk);
+    const MutableBytes slot = chunks.cut(slots, chunk);
+    const std::size_t size = tried.empty() || tried[chunk] != 0 ? lanes_[lane].encode(from, codec, slot)
+                                                                : Lane::store_raw(from, slot);
+    chunk_bytes_[chunk] = static_cast<std::uint32_t>(size);
     return true;
   });
 
+  if (!chunk_bytes_.empty())
+    std::memcpy(table, chunk_bytes_.data(), chunk_bytes_.size() * sizeof(std::uint32_t));
   // Each chunk was written where it would start if none had shrunk; close the gaps.
   std::size_t end = 0;
   for (std::size_t chunk = 0; chunk < chunks.count(); ++chunk) {
-    const auto size = load<std::uint32_t>(table + chunk * sizeof(std::uint32_t));
     if (end != chunks.start_of(chunk))
-      std::memmove(slots.data() + end, slots.data() + chunks.start_of(chunk), size);
-    end += size;
+      std::memmove(slots.data() + end, slots.data() + chunks.start_of(chunk), chunk_bytes_[chunk]);
+    end += chunk_bytes_[chunk];
   }
   return out.first(1 + chunks.table_bytes() + end);
 }

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/bytes.h"
@@ -36,12 +37,15 @@ struct SectionCodec {
   bool operator==(const SectionCodec&) const = default;
 };
 
+// How many chunks a section of `raw_bytes` has.
+constexpr std::uint64_t chunk_count(std::uint64_t raw_bytes, std::uint8_t chunk_log2) {
+  return (raw_bytes >> chunk_log2) + ((raw_bytes & ((1u << chunk_log2) - 1)) != 0 ? 1 : 0);
+}
+
 // How long a section of `raw_bytes` can get. The default holds whatever chunk size its sender chose, so a
 // receiver may refuse what is longer before it takes memory for it.
 constexpr std::uint64_t section_bytes_max(std::uint64_t raw_bytes, std::uint8_t chunk_log2 = kChunkLog2Min) {
-  const std::uint64_t chunks =
-      (raw_bytes >> chunk_log2) + ((raw_bytes & ((1u << chunk_log2) - 1)) != 0 ? 1 : 0);
-  return 1 + sizeof(std::uint32_t) * chunks + raw_bytes;
+  return 1 + sizeof(std::uint32_t) * chunk_count(raw_bytes, chunk_log2) + raw_bytes;
 }
 
 // Both directions keep working memory per lane of the pool (a chunk, and the library's contexts) and allocate
@@ -53,16 +57,25 @@ class SectionEncoder {
   SectionEncoder();
   ~SectionEncoder();
 
-  // The section, valid until the next call. Its bytes depend on `raw` and `codec` only, never on the pool.
-  Bytes encode(Bytes raw, const SectionCodec& codec, ThreadPool* pool);
+  // One for each chunk, 0 for one that is stored without trying to compress it. Empty: all are tried.
+  using Tried = std::span<const std::uint8_t>;
+
+  // The section, valid until the next call. Its bytes depend on `raw`, `codec` and `tried` only, never on the
+  // pool.
+  Bytes encode(Bytes raw, const SectionCodec& codec, ThreadPool* pool, Tried tried = {});
 
   // The same into the caller's memory, which has section_bytes_max(raw.size(), codec.chunk_log2) bytes and
   // does not overlap `raw`. Returns the part that was filled.
-  Bytes encode_into(MutableBytes out, Bytes raw, const SectionCodec& codec, ThreadPool* pool);
+  Bytes encode_into(MutableBytes out, Bytes raw, const SectionCodec& codec, ThreadPool* pool,
+                    Tried tried = {});
+
+  // The encoded size of each chunk of the last section: what a policy learns from.
+  std::span<const std::uint32_t> chunk_bytes() const { return chunk_bytes_; }
 
  private:
   struct Lane;
   std::vector<Lane> lanes_;
+  std::vector<std::uint32_t> chunk_bytes_;
   AlignedBuffer out_;
 };
 

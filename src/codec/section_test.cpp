@@ -317,4 +317,22 @@ TEST(Section, encoding_with_none_stores) {
             section_of(12, {4096, 904}, zeros));
 }
 
+TEST(Section, a_chunk_that_is_not_to_be_tried_is_stored) {
+  const SectionCodec codec = {.lossless = kZstd, .shuffle_width = 4, .chunk_log2 = 12};
+  const auto raw = contract::zeros(2 * 4096 + 10);
+  const std::uint8_t tried[] = {1, 0, 0};
+  for (const std::size_t threads : {0u, 2u}) {
+    ThreadPool pool(threads);
+    SectionEncoder encoder;
+    const Bytes section = encoder.encode(raw, codec, &pool, tried);
+    ASSERT_EQ(encoder.chunk_bytes().size(), 3u);
+    EXPECT_LT(encoder.chunk_bytes()[0], 100u);
+    EXPECT_EQ(encoder.chunk_bytes()[1], 4096u);
+    EXPECT_EQ(encoder.chunk_bytes()[2], 10u);
+    std::vector<std::byte> back(raw.size());
+    ASSERT_TRUE(SectionDecoder().decode(section, LosslessKind::zstd, 4, back, nullptr).ok());
+    EXPECT_EQ(back, raw);
+  }
+}
+
 }  // namespace w5xde
