@@ -124,8 +124,9 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("clip-norm", "clip the gradient to this norm; 0: do not", false, c.clip_norm),
       number("seed", "of data order, initial parameters and dropout", true, c.seed),
       number("threads", "for one slot's arithmetic, on every node", true, c.threads),
-      {"preset", "sets all that follows up to sample-cache: " + fmt::format("{}", fmt::join(preset_names(), ", ")), false,
-       [&c] { return c.transport.preset; },
+      {"preset",
+       "sets all that follows up to sample-cache: " + fmt::format("{}", fmt::join(preset_names(), ", ")),
+       false, [&c] { return c.transport.preset; },
        [&c](const std::string& text) -> Status {
          W5XDE_TRY(c.transport, preset(text));
          return {};
@@ -136,7 +137,8 @@ std::vector<Setting> settings_of(RunConfig& c) {
            c.transport.contribution_codec),
       number("codec-threshold", "contributions of fewer bytes travel as they are", false,
              c.transport.codec_threshold),
-      word("gradient-codec", "lossy, for contributions: none, auto, fp16, bf16, int8, onebit, topk:DENSITY, powersgd:RANK",
+      word("gradient-codec",
+           "lossy, for contributions: none, auto, fp16, bf16, int8, onebit, topk:DENSITY, powersgd:RANK",
            true, c.transport.gradient_codec),
       word("parameter-codec", "the same for changes of the parameters", true, c.transport.parameter_codec),
       word("serialization", "direct, or generic: numbers one by one", false, c.transport.serialization),

@@ -49,19 +49,20 @@ void Broadcast::refresh() {
   wholes_.clear();
 }
 
-Broadcast::Part Broadcast::part_of(const Parameters& parameters, const TensorView& floats, const Formed& formed,
-                                   const SectionCodec& lossless) {
+Broadcast::Part Broadcast::make_part(const Parameters& parameters, std::uint64_t raw_bytes,
+                                     const TensorView& floats, const Formed& formed,
+                                     const SectionCodec& codec, LosslessPolicy* policy) {
   Part part{.payload = floats,
             .checksum = std::make_shared<std::optional<std::uint64_t>>(),
-            .raw_bytes = floats.byte_count()};
+            .raw_bytes = raw_bytes};
   if (formed.bytes) {
     part.payload = TensorView::of_bytes(*formed.bytes);
     part.keep = formed.bytes;
   }
   encode(parameters, part.head);
-  if (auto section = sender_.encode({&part.payload, 1}, lossless)) {
-    part.codec = static_cast<std::uint8_t>(lossless.lossless.kind);
-    part.shuffle_width = lossless.shuffle_width;
+  if (auto section = sender_.encode({&part.payload, 1}, codec, policy)) {
+    part.codec = static_cast<std::uint8_t>(codec.lossless.kind);
+    part.shuffle_width = codec.shuffle_width;
     part.payload = TensorView::of_bytes(section->bytes);
     part.keep = std::move(section->keep);
   }
@@ -69,29 +70,42 @@ Broadcast::Part Broadcast::part_of(const Parameters& parameters, const TensorVie
 }
 
 const Broadcast::Whole& Broadcast::whole(const Learner::State& state, std::uint64_t version,
-                                         const SectionCodec& lossless) {
+                                         const Lossless& lossless, Connection& connection) {
   std::erase_if(wholes_, [&](const Whole& made) { return made.version != version; });
-  const auto found = std::ranges::find(wholes_, lossless, &Whole::lossless);
+  const std::uint64_t part_bytes = std::min(kPartFloats, shape_.floats) * sizeof(float);
+  const SectionCodec codec = PayloadSender::choose(lossless, part_bytes, connection);
+  const auto found = std::ranges::find(wholes_, codec, &Whole::lossless);
   if (found != wholes_.end()) return *found;
-  Whole made{version, lossless, {}};
+  Whole made{version, codec, {}};
   const Bytes bytes(state->data(), shape_.floats * sizeof(float));
   for (std::uint64_t first = 0; first < shape_.floats; first += kPartFloats) {
     const std::uint64_t count = std::min(kPartFloats, shape_.floats - first);
     const Shape shape{static_cast<std::int64_t>(count)};
     const TensorView floats(bytes.subspan(first * sizeof(float), count * sizeof(float)), DType::f32, shape);
     const Formed formed = generic_ ? form_generic({&floats, 1}) : Formed();
-    made.parts.push_back(part_of({.version = version,
-                                  .first_float = first,
-                                  .floats_total = shape_.floats,
-                                  .coding = formed.coding,
-                                  .tensors = {{DType::f32, shape}}},
-                                 floats, formed, lossless));
+    made.parts.push_back(make_part({.version = version,
+                                    .first_float = first,
+                                    .floats_total = shape_.floats,
+                                    .coding = formed.coding,
+                                    .tensors = {{DType::f32, shape}}},
+                                   floats.byte_count(), floats, formed, codec, lossless.policy));
   }
   wholes_.push_back(std::move(made));
   return wholes_.back();
 }
 
-Broadcast::Difference Broadcast::difference_to(const Learner& learner, const SectionCodec& lossless) {
+const Broadcast::Part& Broadcast::part_of(Difference& difference, const Lossless& lossless,
+                                          Connection& connection) {
+  const SectionCodec codec = PayloadSender::choose(lossless, difference.formed.bytes->size(), connection);
+  for (const auto& [made_with, part] : difference.parts) {
+    if (made_with == codec) return part;
+  }
+  difference.parts.emplace_back(codec, make_part(difference.message, shape_.floats * sizeof(float), {},
+                                                 difference.formed, codec, lossless.policy));
+  return difference.parts.back().second;
+}
+
+Broadcast::Difference Broadcast::difference_to(const Learner& learner) {
   const auto now = floats_of(*learner.state(), shape_.floats);
   const std::uint64_t parameters = shape_.parameters->floats();
   change_.resize(shape_.floats);
@@ -100,23 +114,21 @@ Broadcast::Difference Broadcast::difference_to(const Learner& learner, const Sec
   std::ranges::copy(now.subspan(parameters), change_.begin() + static_cast<std::ptrdiff_t>(parameters));
   // What the codec loses is in the next difference anyway.
   encoder_.gradients().forget();
-  const Formed formed = encoder_.encode(change_, codec_);
-  const Shape shape{static_cast<std::int64_t>(shape_.floats)};
-  const Parameters message{.version = learner.version(),
-                           .base = shown_version_,
-                           .floats_total = shape_.floats,
-                           .coding = formed.coding,
-                           .tensors = {{DType::f32, shape}}};
-  const TensorView floats(std::as_bytes(std::span(change_)), DType::f32, shape);
-  Difference made{shown_version_, learner.version(), part_of(message, floats, formed, lossless)};
+  Difference made{
+      .from = shown_version_, .to = learner.version(), .formed = encoder_.encode(change_, codec_)};
+  made.message = {.version = learner.version(),
+                  .base = shown_version_,
+                  .floats_total = shape_.floats,
+                  .coding = made.formed.coding,
+                  .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(shape_.floats)}}}};
   // What the nodes will make of it.
-  const Target target{std::as_writable_bytes(std::span(change_)), message.tensors, &shape_};
-  (void)unform(*formed.bytes, formed.coding, target);  // it was made right here
+  const Target target{std::as_writable_bytes(std::span(change_)), made.message.tensors, &shape_};
+  (void)unform(*made.formed.bytes, made.formed.coding, target);  // it was made right here
   return made;
 }
 
 // The learner's version, as nodes are to see it.
-void Broadcast::show(const Learner& learner, const SectionCodec& lossless) {
+void Broadcast::show(const Learner& learner) {
   if (!coded() || shown_version_ == learner.version()) return;
   if (!shown_) {
     // Whoever has this version has it exactly.
@@ -125,7 +137,7 @@ void Broadcast::show(const Learner& learner, const SectionCodec& lossless) {
     shown_version_ = learner.version();
     return;
   }
-  Difference difference = difference_to(learner, lossless);
+  Difference difference = difference_to(learner);
   // A frame that is not written yet must go on showing the old version.
   if (shown_.use_count() > 1) {
     if (!other_ || other_.use_count() > 1)
@@ -156,25 +168,25 @@ Status Broadcast::send(const Part& part, const Learner::State& state, Connection
                           .checksum = part.checksum});
 }
 
-Status Broadcast::send(const Learner& learner, std::uint64_t held, const SectionCodec& lossless,
+Status Broadcast::send(const Learner& learner, std::uint64_t held, const Lossless& lossless,
                        Connection& connection, PayloadStats& stats) {
   const Duration before = sender_.stats().busy;
-  show(learner, lossless);
-  stats.busy += sender_.stats().busy - before;
-  if (coded() && held != kNoVersion) {
-    const auto first = std::ranges::find(differences_, held, &Difference::from);
-    std::uint64_t bytes = 0;
-    for (auto each = first; each != differences_.end(); ++each) bytes += each->part.payload.byte_count();
-    if (first != differences_.end() && bytes < shape_.floats * sizeof(float)) {
-      for (auto each = first; each != differences_.end(); ++each)
-        W5XDE_CHECK(send(each->part, shown_, connection, stats));
-      return {};
+  show(learner);
+  const auto first = std::ranges::find(differences_, held, &Difference::from);
+  std::uint64_t bytes = 0;
+  for (auto each = first; each != differences_.end(); ++each) bytes += each->formed.bytes->size();
+  Status status;
+  if (first != differences_.end() && bytes < shape_.floats * sizeof(float)) {
+    for (auto each = first; each != differences_.end() && status.ok(); ++each)
+      status = send(part_of(*each, lossless, connection), shown_, connection, stats);
+  } else {
+    const Learner::State& state = coded() ? shown_ : learner.state();
+    for (const Part& part : whole(state, learner.version(), lossless, connection).parts) {
+      if (status.ok()) status = send(part, state, connection, stats);
     }
   }
-  const Learner::State& state = coded() ? shown_ : learner.state();
-  for (const Part& part : whole(state, learner.version(), lossless).parts)
-    W5XDE_CHECK(send(part, state, connection, stats));
-  return {};
+  stats.busy += sender_.stats().busy - before;
+  return status;
 }
 
 }  // namespace w5xde

@@ -15,8 +15,8 @@ namespace w5xde {
 // Versions of the parameters on their way to the nodes: encoded and hashed once, however many they are.
 //
 // With a lossy codec, nodes get what changed since the version they have. What the codec loses stays in the
-// difference between the parameters and what the nodes were shown, and so is said later: that difference is the
-// error feedback. All nodes are shown the same, whenever they come. Loop thread only.
+// difference between the parameters and what the nodes were shown, and so is said later: that difference is
+// the error feedback. All nodes are shown the same, whenever they come. Loop thread only.
 class Broadcast {
  public:
   Broadcast(BlockShape shape, bool generic, ThreadPool* pool);
@@ -26,11 +26,12 @@ class Broadcast {
   const GradientCodec& codec() const { return codec_; }
 
   // Sends the learner's version to a node that was last sent version `held`, or none; `stats` counts it.
-  Status send(const Learner& learner, std::uint64_t held, const SectionCodec& lossless,
-              Connection& connection, PayloadStats& stats);
+  using Lossless = PayloadSender::Lossless;
+  Status send(const Learner& learner, std::uint64_t held, const Lossless& lossless, Connection& connection,
+              PayloadStats& stats);
 
   // Whoever asks for the learner's version from here on is shown this.
-  void show(const Learner& learner, const SectionCodec& lossless);
+  void show(const Learner& learner);
   // The next version goes out whole and exact.
   void refresh();
 
@@ -51,7 +52,9 @@ class Broadcast {
   };
   struct Difference {
     std::uint64_t from = 0, to = 0;
-    Part part;
+    Parameters message;
+    Formed formed;
+    std::vector<std::pair<SectionCodec, Part>> parts;  // one for each lossless codec that was asked for
   };
   // A version as a whole, with one lossless codec.
   struct Whole {
@@ -61,10 +64,12 @@ class Broadcast {
   };
 
   bool coded() const { return codec_.kind != GradientKind::none; }
-  Difference difference_to(const Learner& learner, const SectionCodec& lossless);
-  const Whole& whole(const Learner::State& state, std::uint64_t version, const SectionCodec& lossless);
-  Part part_of(const Parameters& parameters, const TensorView& floats, const Formed& formed,
-               const SectionCodec& lossless);
+  Difference difference_to(const Learner& learner);
+  const Part& part_of(Difference& difference, const Lossless& lossless, Connection& connection);
+  const Whole& whole(const Learner::State& state, std::uint64_t version, const Lossless& lossless,
+                     Connection& connection);
+  Part make_part(const Parameters& parameters, std::uint64_t raw_bytes, const TensorView& floats,
+                 const Formed& formed, const SectionCodec& codec, LosslessPolicy* policy);
   Status send(const Part& part, const Learner::State& state, Connection& connection, PayloadStats& stats);
   std::span<float> shown_floats();
 

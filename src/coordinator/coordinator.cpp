@@ -50,8 +50,8 @@ void Coordinator::accept(std::unique_ptr<Stream> stream) {
   if (sessions_.size() >= Limits{}.connections_max || phase_ == Phase::ended) return;
   const NodeId id = next_node_++;
   Session::Host& host = *this;
-  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream),
-                                             options_.config.transport.socket(), &pool_, log_);
+  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), options_.config.transport.socket(),
+                                            &pool_, log_);
 }
 
 Status Coordinator::begin(Material material) {
@@ -207,7 +207,7 @@ Status Coordinator::send(const Grant& grant) {
   return session.send_lease(grant, learner_->version() + ahead, step_seed(options_.config.seed, grant.step),
                             batch_for(session, grant),
                             {.generic = options_.config.transport.generic(),
-                             .lossless = lossless_down(session),
+                             .codec = codec_down(),
                              .answer = answer_form(session)});
 }
 

@@ -94,8 +94,9 @@ class Coordinator final : private Session::Host {
   OptimizerOptions optimizer_options() const;
   bool nodes_gather_momentum() const;
   std::uint32_t grain() const;
+  AnswerForm fixed_answer() const;
   AnswerForm answer_form(const Session& session) const;
-  SectionCodec lossless_down(const Session& session) const;
+  const SectionCodec* codec_down() const { return codec_down_ ? &*codec_down_ : nullptr; }
   bool uses_cache(const Session& session) const;
   Batch batch_for(Session& session, const Grant& grant);
   Status send_parameters(Session& session);
@@ -151,6 +152,8 @@ class Coordinator final : private Session::Host {
   BlockShape shape_;
   std::optional<Broadcast> broadcast_;
   std::optional<FeedbackStore> feedback_;
+  std::optional<SectionCodec> codec_down_;  // none: whichever pays
+  AnswerForm answer_;                       // of nodes whose answers are as the configuration says
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;
   std::optional<Round> round_;

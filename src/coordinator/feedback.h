@@ -13,8 +13,9 @@
 namespace w5xde {
 
 // What lossy codecs have still to say, as far as it is the coordinator's business: copies of what nodes have,
-// gathered for a checkpoint, and what nobody has, because its node left or because it comes from a checkpoint,
-// until another node takes it over. It is linear: what two nodes have to say, one may say as their sum.
+// gathered for a checkpoint, and what nobody has, because its node left or because it comes from a
+// checkpoint, until another node takes it over. It is linear: what two nodes have to say, one may say as
+// their sum.
 //
 // A piece of feedback is one block of the parameters' layout, or two: residual, then velocity.
 class FeedbackStore {

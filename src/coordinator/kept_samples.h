@@ -8,7 +8,8 @@
 
 namespace w5xde {
 
-// Which samples a node has been told to keep. What is said here is sent: a number is asked about once a lease.
+// Which samples a node has been told to keep. What is said here is sent: a number is asked about once a
+// lease.
 class KeptSamples {
  public:
   void set_bytes_max(std::uint64_t bytes) { bytes_max_ = bytes; }

@@ -196,7 +196,7 @@ void Coordinator::write_checkpoint() {
                     steps_done())));
   }
   writing_ = true;
-  broadcast_->show(*learner_, {});  // what nodes are shown must not change while it is written
+  broadcast_->show(*learner_);  // what nodes are shown must not change while it is written
   gather_feedback();
   if (!feedback_->gathering()) write_gathered();
 }
@@ -204,8 +204,7 @@ void Coordinator::write_checkpoint() {
 void Coordinator::write_gathered() {
   auto blocks = learner_->blocks();
   for (const CheckpointBlock& block : feedback_->blocks()) blocks.push_back(block);
-  if (!broadcast_->shown().empty())
-    blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
+  if (!broadcast_->shown().empty()) blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
   const std::uint64_t version = learner_->version();
   const bool best = evaluated_version_ == version && best_loss_ == evaluation_->loss;
   const auto done = [this, version, alive = std::weak_ptr(alive_)](const Recorder::Written& written) {

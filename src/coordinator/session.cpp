@@ -232,9 +232,8 @@ bool Session::awaits(std::uint64_t version) const {
 
 double Session::exchange_seconds() const {
   const LinkReport link = connection_->link();
-  const double bytes = contribution_bytes_ > 0
-                           ? contribution_bytes_
-                           : static_cast<double>(host_.shape().floats * sizeof(float));
+  const double bytes = contribution_bytes_ > 0 ? contribution_bytes_
+                                               : static_cast<double>(host_.shape().floats * sizeof(float));
   // The kernel's round trip: a heartbeat's waits until the node has computed.
   const double round_trip = link.tcp ? seconds_of(link.tcp->round_trip_min) : 0;
   double seconds_per_byte = kSecondsPerByte;
@@ -243,9 +242,17 @@ double Session::exchange_seconds() const {
   return kExchangeSeconds + round_trip + bytes * seconds_per_byte;
 }
 
-Status Session::send_parameters(const Learner& learner, Broadcast& broadcast,
-                                const SectionCodec& lossless) {
-  W5XDE_CHECK(broadcast.send(learner, version_sent_, lossless, *connection_, sender_.stats()));
+namespace {
+
+PayloadSender::Lossless lossless_of(const SectionCodec* codec, LosslessPolicy& policy) {
+  return codec != nullptr ? PayloadSender::Lossless{*codec} : PayloadSender::Lossless{.policy = &policy};
+}
+
+}  // namespace
+
+Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
+  W5XDE_CHECK(broadcast.send(learner, version_sent_, lossless_of(codec, parameter_policy_), *connection_,
+                             sender_.stats()));
   version_sent_ = learner.version();
   return {};
 }
@@ -275,7 +282,7 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                       {.tensors = batch.payload,
                        .formed = std::move(formed),
                        .keep = std::move(batch.memory),
-                       .codec = form.lossless});
+                       .lossless = lossless_of(form.codec, lease_policy_)});
 }
 
 }  // namespace w5xde

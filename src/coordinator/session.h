@@ -60,15 +60,15 @@ class Session final : private Connection::Owner {
 
   // Sends the offer, once the hello is in.
   void offer();
-  // The learner's version.
-  Status send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec& lossless);
+  // The learner's version. Without a codec, with whichever pays.
+  Status send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec);
   std::uint64_t version_sent() const { return version_sent_; }
   // Whatever it has, it gets the next version whole.
   void forget_version() { version_sent_ = kNoVersion; }
 
   struct LeaseForm {
     bool generic = false;
-    SectionCodec lossless;
+    const SectionCodec* codec = nullptr;  // none: whichever pays
     AnswerForm answer;
   };
   Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,
@@ -125,6 +125,7 @@ class Session final : private Connection::Owner {
   bool ready_ = false;
   Ready about_;
   Limits limits_;
+  LosslessPolicy parameter_policy_, lease_policy_;
   PayloadSender sender_;
   PayloadReceiver receiver_;
   Reduction::Buffer arriving_;

@@ -30,6 +30,8 @@ GradientCodec fixed_codec(const std::string& setting) {
 
 Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
   const Transport& transport = options_.config.transport;
+  if (transport.codec != "auto") codec_down_ = section_codec(transport.codec);
+  answer_ = fixed_answer();
   broadcast_.emplace(shape_, transport.generic(), &pool_);
   broadcast_->set_codec(fixed_codec(transport.parameter_codec));
   feedback_.emplace(shape_.parameters);
@@ -66,8 +68,8 @@ Offer Coordinator::make_offer(const Material& material) const {
   return offer;
 }
 
-// What a sparse codec holds back would miss the momentum that it had gathered in the optimizer: nodes gather it
-// there, and the optimizer does not once more (Deep Gradient Compression).
+// What a sparse codec holds back would miss the momentum that it had gathered in the optimizer: nodes gather
+// it there, and the optimizer does not once more (Deep Gradient Compression).
 bool Coordinator::nodes_gather_momentum() const {
   const OptimizerOptions& optimizer = options_.config.optimizer;
   return fixed_codec(options_.config.transport.gradient_codec).kind == GradientKind::topk &&
@@ -86,18 +88,19 @@ std::uint32_t Coordinator::grain() const {
   return std::bit_floor(std::max(1u, options_.config.step_slots() / kPiecesAStep));
 }
 
-AnswerForm Coordinator::answer_form(const Session&) const {
+AnswerForm Coordinator::fixed_answer() const {
   const Transport& transport = options_.config.transport;
   AnswerForm form;
   form.gradient = fixed_codec(transport.gradient_codec);
   form.form = is_lossy(form.gradient) ? Form::gradient : transport.generic() ? Form::generic : Form::direct;
-  if (shape_.floats * sizeof(float) >= transport.codec_threshold)
+  form.automatic = transport.codec_up() == "auto";
+  if (!form.automatic && shape_.floats * sizeof(float) >= transport.codec_threshold)
     form.section = section_codec(transport.codec_up());
   return form;
 }
 
-SectionCodec Coordinator::lossless_down(const Session&) const {
-  return section_codec(options_.config.transport.codec);
+AnswerForm Coordinator::answer_form(const Session&) const {
+  return answer_;
 }
 
 bool Coordinator::uses_cache(const Session& session) const {
@@ -124,7 +127,7 @@ Batch Coordinator::batch_for(Session& session, const Grant& grant) {
 }
 
 Status Coordinator::send_parameters(Session& session) {
-  return session.send_parameters(*learner_, *broadcast_, lossless_down(session));
+  return session.send_parameters(*learner_, *broadcast_, codec_down());
 }
 
 void Coordinator::measure_links() {
@@ -133,8 +136,8 @@ void Coordinator::measure_links() {
   }
 }
 
-// A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the request
-// comes before the parameters of the version after.
+// A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the
+// request comes before the parameters of the version after.
 void Coordinator::gather_feedback() {
   std::set<NodeId> nodes;
   for (const auto& [id, session] : sessions_) {

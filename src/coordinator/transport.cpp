@@ -13,8 +13,8 @@ namespace w5xde {
 namespace {
 
 constexpr std::array<std::string_view, 8> kPresets = {
-    "early",     "standard",      "current",              "enhanced",
-    "lz4-block", "direct-tensor", "gradient-compression", "adaptive"};
+    "early",   "standard", "current", "enhanced", "lz4-block", "direct-tensor", "gradient-compression",
+    "adaptive"};
 
 // The kernel grants less where its limit is lower; what it granted is reported.
 constexpr std::uint64_t kSocketBufferMax = 1 * kGiB;
@@ -105,8 +105,9 @@ std::span<const std::string_view> preset_names() {
 Result<Transport> preset(std::string_view name) {
   using Make = Transport (*)();
   constexpr std::array<Make, kPresets.size()> kMakers = {
-      early,         standard,             current, enhanced, lz4_block,
-      direct_tensor, gradient_compression, [] { return Transport(); }};
+      early, standard, current, enhanced, lz4_block, direct_tensor, gradient_compression, [] {
+        return Transport();
+      }};
   const auto found = std::ranges::find(kPresets, name);
   if (found == kPresets.end())
     return invalid(fmt::format("'{}' is no preset; take one of {}", name, fmt::join(kPresets, ", ")));
@@ -137,8 +138,7 @@ SocketOptions Transport::socket() const {
 }
 
 SectionCodec section_codec(std::string_view lossless) {
-  const LosslessCodec codec = lossless == "auto" ? LosslessCodec() : parse_lossless(lossless).value();
-  return {.lossless = codec, .shuffle_width = 0};
+  return {.lossless = lossless == "auto" ? LosslessCodec() : parse_lossless(lossless).value()};
 }
 
 }  // namespace w5xde

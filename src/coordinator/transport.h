@@ -1,6 +1,6 @@
-// How a run's bytes travel: sockets, serialization, codecs. Nothing here changes what is computed, but for the
-// lossy codecs. The presets are the generations of the seeds' history, so that anyone can see what each idea is
-// worth, and `adaptive`, which measures and decides.
+// How a run's bytes travel: sockets, serialization, codecs. Nothing here changes what is computed, but for
+// the lossy codecs. The presets are the generations of the seeds' history, so that anyone can see what each
+// idea is worth, and `adaptive`, which measures and decides.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct Transport {
   std::uint64_t receive_chunk = 0;  // bytes that one read takes at most; 0: what there is room for
   bool combined_send = true;        // header and payload in one call
 
-  std::string serialization = "direct";    // or generic: numbers one by one
-  std::string codec = "auto";              // lossless, of what nodes receive
+  std::string serialization = "direct";     // or generic: numbers one by one
+  std::string codec = "auto";               // lossless, of what nodes receive
   std::string contribution_codec = "same";  // lossless, of what nodes send; same: as codec
-  std::uint64_t codec_threshold = 0;       // bytes; smaller contributions travel as they are
+  std::uint64_t codec_threshold = 0;        // bytes; smaller contributions travel as they are
 
   std::string gradient_codec = "none";   // lossy, of what nodes send
   std::string parameter_codec = "none";  // lossy, of what changes in the parameters

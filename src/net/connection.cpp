@@ -287,6 +287,15 @@ Duration Connection::queue_age() const {
   return oldest ? stream_->loop().now() - *oldest : Duration::zero();
 }
 
+// What was written may lie in this machine's own buffers; what was acknowledged has crossed the link.
+double Connection::outgoing_bytes_per_second() {
+  const auto tcp = stream_->tcp_report();
+  if (!tcp) return send_rate_.bytes_per_second();
+  const double rate = tcp->delivery_bytes_per_second;
+  outgoing_rate_ = tcp->sender_limited ? std::max(outgoing_rate_, rate) : rate;
+  return outgoing_rate_;
+}
+
 LinkReport Connection::link() const {
   LinkReport report;
   report.peer = stream_->peer();

@@ -63,6 +63,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   // How long the oldest queued frame has been waiting.
   Duration queue_age() const;
   LinkReport link() const;
+  // How fast the link takes what is sent; 0 while not known. Asks the kernel: not for every small frame.
+  double outgoing_bytes_per_second();
   const Stream& stream() const { return *stream_; }
 
   ~Connection() override;
@@ -103,6 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   Liveness liveness_;
   RateMeter send_rate_;
   RateMeter receive_rate_;
+  double outgoing_rate_ = 0;
   Loop::TimerId tick_timer_ = 0;
   std::uint64_t next_token_ = 1;
   std::uint64_t bytes_sent_ = 0;

@@ -22,6 +22,7 @@ struct TcpReport {
   Duration round_trip_variation = Duration::zero();
   Duration round_trip_min = Duration::zero();  // without delayed acknowledgements and queues
   double delivery_bytes_per_second = 0;
+  bool sender_limited = false;  // that rate is of a sender that had no more to send, not of the link
   std::uint64_t retransmits = 0;
   std::uint64_t bytes_acknowledged = 0;  // by the other side's kernel
 };

@@ -10,6 +10,9 @@ namespace w5xde {
 
 namespace {
 
+// Smaller payloads are gone before a codec could have begun.
+constexpr std::uint64_t kConsideredBytes = 16 * kKiB;
+
 Instant now() {
   return SteadyClock().now();
 }
@@ -28,15 +31,30 @@ Bytes join(std::span<const TensorView> tensors, MutableBytes out) {
 
 }  // namespace
 
+SectionCodec PayloadSender::choose(const Lossless& lossless, std::uint64_t raw_bytes,
+                                   Connection& connection) {
+  if (lossless.policy == nullptr) return lossless.codec;
+  if (raw_bytes < kConsideredBytes) return {};
+  return lossless.policy->choose(raw_bytes, connection.outgoing_bytes_per_second());
+}
+
 std::optional<PayloadSender::Section> PayloadSender::encode(std::span<const TensorView> payload,
-                                                            const SectionCodec& codec) {
+                                                            const SectionCodec& codec,
+                                                            LosslessPolicy* policy) {
   const std::uint64_t raw_bytes = payload_bytes_of(payload);
   if (codec.lossless.kind == LosslessKind::none || raw_bytes == 0) return std::nullopt;
   const Instant begun = now();
   const Bytes raw = payload.size() == 1 ? payload[0].bytes() : join(payload, joined_.take(raw_bytes));
   auto encoded = std::make_shared<AlignedBuffer>(section_bytes_max(raw.size(), codec.chunk_log2));
-  const Bytes section = encoder_.encode_into({encoded->data(), encoded->capacity()}, raw, codec, pool_);
-  stats_.busy += now() - begun;
+  const auto tried = policy != nullptr ? policy->chunks_to_try() : SectionEncoder::Tried();
+  const Bytes section =
+      encoder_.encode_into({encoded->data(), encoded->capacity()}, raw, codec, pool_, tried);
+  const Duration busy = now() - begun;
+  stats_.busy += busy;
+  if (policy != nullptr) {
+    policy->measured(codec, raw.size(), std::min(section.size(), raw.size()), seconds_of(busy), 0,
+                     encoder_.chunk_bytes());
+  }
   if (section.size() >= raw.size()) return std::nullopt;
   return Section{section, std::move(encoded)};
 }
@@ -49,17 +67,19 @@ Status PayloadSender::send(Connection& connection, FrameType type, Bytes head, P
     payload.tensors = {&formed, 1};
     payload.keep = payload.formed.bytes;
   }
-  if (auto section = encode(payload.tensors, payload.codec)) {
+  const std::uint64_t bytes = payload_bytes_of(payload.tensors);
+  const SectionCodec codec = choose(payload.lossless, bytes, connection);
+  if (auto section = encode(payload.tensors, codec, payload.lossless.policy)) {
     stats_.wire_bytes += section->bytes.size();
     const TensorView view = TensorView::of_bytes(section->bytes);
     return connection.send({.type = type,
-                            .codec = static_cast<std::uint8_t>(payload.codec.lossless.kind),
-                            .shuffle_width = payload.codec.shuffle_width,
+                            .codec = static_cast<std::uint8_t>(codec.lossless.kind),
+                            .shuffle_width = codec.shuffle_width,
                             .head = head,
                             .payload = {&view, 1},
                             .keep = std::move(section->keep)});
   }
-  stats_.wire_bytes += payload_bytes_of(payload.tensors);
+  stats_.wire_bytes += bytes;
   return connection.send(
       {.type = type, .head = head, .payload = payload.tensors, .keep = std::move(payload.keep)});
 }
@@ -69,7 +89,8 @@ Result<MutableBytes> PayloadReceiver::place(const FrameHeader& header, const Cod
   const bool direct = coding.form == Form::direct;
   const std::uint64_t bytes = direct ? target.raw.size() : coding.bytes;
   if (bytes > formed_bytes_max(coding, target))
-    return corrupt(fmt::format("a {} frame with {} bytes for {}", name_of(header.type), bytes, target.raw.size()));
+    return corrupt(
+        fmt::format("a {} frame with {} bytes for {}", name_of(header.type), bytes, target.raw.size()));
   if (header.codec == 0) {
     if (header.payload_bytes == bytes) return direct ? target.raw : formed_.take(bytes);
   } else if (header.payload_bytes <= section_bytes_max(bytes)) {

@@ -1,5 +1,5 @@
 // Payloads through their form and a lossless codec, and what that cost. A payload that no codec makes smaller
-// travels as it is.
+// travels as it is. Where the choice of codec is left open, a policy learns from what each payload came to.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "codec/policy.h"
 #include "codec/section.h"
 #include "net/connection.h"
 #include "net/payload_form.h"
@@ -32,14 +33,22 @@ class PayloadSender {
     Bytes bytes;
     std::shared_ptr<const void> keep;
   };
-  std::optional<Section> encode(std::span<const TensorView> payload, const SectionCodec& codec);
+  // With the codec that was asked for, or with the one that pays on this connection.
+  struct Lossless {
+    SectionCodec codec = {};
+    LosslessPolicy* policy = nullptr;  // decides, where there is one
+  };
+  // What the policy has decided, for a payload of so many bytes.
+  static SectionCodec choose(const Lossless& lossless, std::uint64_t raw_bytes, Connection& connection);
+  std::optional<Section> encode(std::span<const TensorView> payload, const SectionCodec& codec,
+                                LosslessPolicy* policy);
 
   // Sends a frame with these tensors, or with what they were formed into; `keep` holds their memory.
   struct Payload {
     std::span<const TensorView> tensors;
     Formed formed = {};
     std::shared_ptr<const void> keep = nullptr;
-    SectionCodec codec = {};
+    Lossless lossless = {};
   };
   Status send(Connection& connection, FrameType type, Bytes head, Payload payload);
   const PayloadStats& stats() const { return stats_; }

@@ -61,7 +61,9 @@ class PayloadCodecTest : public testing::Test {
     const auto kept = std::make_shared<std::vector<std::byte>>(raw);
     const TensorView view = TensorView::of_bytes(*kept);
     ASSERT_TRUE(
-        sender_->send(*near_, FrameType::tensors, {}, {.tensors = {&view, 1}, .keep = kept, .codec = codec}).ok());
+        sender_
+            ->send(*near_, FrameType::tensors, {}, {.tensors = {&view, 1}, .keep = kept, .lossless = {codec}})
+            .ok());
     loop_.run_for(std::chrono::milliseconds(1));
     EXPECT_EQ(kept.use_count(), 1) << "the memory is free once it is written";
   }

@@ -11,6 +11,9 @@ namespace w5xde {
 
 namespace {
 
+// Of an answer's lossless codec: whichever pays. No codec will have this number.
+constexpr std::uint8_t kAutomatic = 255;
+
 // MessagePack says a number in nine bytes at most.
 constexpr std::uint64_t kGenericNumberBytesMax = 9;
 constexpr std::uint64_t kGenericTensorBytesMax = 512;
@@ -74,23 +77,24 @@ AnswerCoding coding_of(const AnswerForm& form) {
           .gradient_kind = static_cast<std::uint8_t>(form.gradient.kind),
           .rank = form.gradient.rank,
           .density = static_cast<float>(form.gradient.density),
-          .lossless = static_cast<std::uint8_t>(form.section.lossless.kind),
+          .lossless = form.automatic ? kAutomatic : static_cast<std::uint8_t>(form.section.lossless.kind),
           .level = form.section.lossless.level,
           .shuffle_width = form.section.shuffle_width};
 }
 
 Result<AnswerForm> form_of(const AnswerCoding& coding) {
-  if (!is_known(coding.lossless) || !is_shuffle_width(coding.shuffle_width))
+  AnswerForm form{.form = coding.form, .automatic = coding.lossless == kAutomatic};
+  if ((!is_known(coding.lossless) && !form.automatic) || !is_shuffle_width(coding.shuffle_width))
     return corrupt(fmt::format("codec {} is not known", coding.lossless));
-  AnswerForm form{.form = coding.form};
-  form.section.lossless = {static_cast<LosslessKind>(coding.lossless), coding.level};
+  if (!form.automatic) form.section.lossless = {static_cast<LosslessKind>(coding.lossless), coding.level};
   form.section.shuffle_width = coding.shuffle_width;
   if (coding.form != Form::gradient) return form;
   form.gradient = {.kind = static_cast<GradientKind>(coding.gradient_kind),
                    .density = static_cast<double>(coding.density),
                    .rank = coding.rank};
   // The codec's own reader knows what makes one.
-  if (form.gradient.kind > GradientKind::powersgd || !parse_gradient_codec(to_string(form.gradient)).ok()) return corrupt(fmt::format("gradient codec {} is not known", coding.gradient_kind));
+  if (form.gradient.kind > GradientKind::powersgd || !parse_gradient_codec(to_string(form.gradient)).ok())
+    return corrupt(fmt::format("gradient codec {} is not known", coding.gradient_kind));
   return form;
 }
 
@@ -115,8 +119,7 @@ std::uint64_t formed_bytes_max(const Coding& coding, const Target& target) {
 }
 
 Status unform(Bytes formed, const Coding& coding, const Target& target) {
-  return coding.form == Form::generic ? unform_generic(formed, target)
-                                      : unform_block(formed, coding, target);
+  return coding.form == Form::generic ? unform_generic(formed, target) : unform_block(formed, coding, target);
 }
 
 }  // namespace w5xde

@@ -1,5 +1,5 @@
-// The form of a payload (wire/messages.h): tensors into the bytes that stand for them, and back. Where the form
-// is direct nothing happens here, and nothing is copied.
+// The form of a payload (wire/messages.h): tensors into the bytes that stand for them, and back. Where the
+// form is direct nothing happens here, and nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +53,7 @@ struct AnswerForm {
   Form form = Form::direct;
   GradientCodec gradient;
   SectionCodec section;
+  bool automatic = false;  // the node finds out which lossless codec pays
   bool operator==(const AnswerForm&) const = default;
 };
 AnswerCoding coding_of(const AnswerForm& form);

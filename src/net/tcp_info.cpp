@@ -16,6 +16,7 @@ void read_tcp_info(int fd, TcpReport& report) {
   report.round_trip_variation = std::chrono::microseconds(info.tcpi_rttvar);
   if (info.tcpi_min_rtt != UINT32_MAX) report.round_trip_min = std::chrono::microseconds(info.tcpi_min_rtt);
   report.delivery_bytes_per_second = static_cast<double>(info.tcpi_delivery_rate);
+  report.sender_limited = info.tcpi_delivery_rate_app_limited != 0;
   report.retransmits = info.tcpi_total_retrans;
   report.bytes_acknowledged = info.tcpi_bytes_acked;
 }

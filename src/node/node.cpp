@@ -155,13 +155,15 @@ Status Node::received_feedback(const FrameHeader& header, Bytes head, Bytes payl
   if (payload.empty()) return corrupt("feedback without its floats");
   const MutableBytes raw(feedback_.data(), feedback.tensors[0].byte_count());
   W5XDE_CHECK(receiver_.finish(header, payload, {}, {raw, feedback.tensors}));
-  encoder_->gradients().add_feedback({reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
+  encoder_->gradients().add_feedback(
+      {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
   return {};
 }
 
 // A copy: the next contribution changes it.
 Status Node::send_feedback(bool leaving) {
-  const std::span<const float> floats = encoder_ ? encoder_->gradients().feedback() : std::span<const float>();
+  const std::span<const float> floats =
+      encoder_ ? encoder_->gradients().feedback() : std::span<const float>();
   Feedback feedback{.leaving = leaving};
   if (!floats.empty()) feedback.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(floats.size())}}};
   if (leaving && floats.empty()) return {};
@@ -279,7 +281,7 @@ Status Node::answer(const Lease& lease, Computed& result) {
                       {.tensors = {&values, 1},
                        .formed = std::move(formed),
                        .keep = std::move(keep),
-                       .codec = how.section});
+                       .lossless = {how.section, how.automatic ? &policy_ : nullptr}});
 }
 
 // The contribution in the form that the lease asks for.

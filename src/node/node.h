@@ -107,6 +107,7 @@ class Node final : private Connection::Owner {
   std::unique_ptr<Engine> engine_;
   std::optional<Computation> computation_;
   std::optional<BlockEncoder> encoder_;
+  LosslessPolicy policy_;  // of contributions
   PayloadSender sender_;
   PayloadReceiver receiver_;
   AlignedBuffer feedback_;  // another node's, arriving

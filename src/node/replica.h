@@ -12,8 +12,8 @@
 
 namespace w5xde {
 
-// A node's copy of the model's floats: the newest whole version, and the one that is arriving, in ranges or as
-// the difference to the one that is there. Loop thread only; a State may be read by any while it is held.
+// A node's copy of the model's floats: the newest whole version, and the one that is arriving, in ranges or
+// as the difference to the one that is there. Loop thread only; a State may be read by any while it is held.
 class Replica {
  public:
   using State = std::shared_ptr<AlignedBuffer>;

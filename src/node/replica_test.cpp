@@ -97,8 +97,9 @@ TEST_F(ReplicaTest, a_coded_payload_longer_than_any_is_refused_before_it_takes_m
   EXPECT_EQ(say_whole(3, counting()), "whole");
   Parameters parameters = flat(4, 0, kFloats + kBuffers);
   parameters.base = 3;
-  parameters.coding = {
-      .form = Form::gradient, .gradient_kind = static_cast<std::uint8_t>(GradientKind::int8), .bytes = 1 << 20};
+  parameters.coding = {.form = Form::gradient,
+                       .gradient_kind = static_cast<std::uint8_t>(GradientKind::int8),
+                       .bytes = 1 << 20};
   EXPECT_EQ(say(parameters, std::vector<std::byte>(1 << 20)),
             "corrupt: a parameters frame with 1048576 bytes for 320");
 }

@@ -75,8 +75,7 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
       ++next;
       std::ranges::copy(input, inputs);
       std::ranges::copy(target, targets);
-      if (sample.kind == SampleNumber::Kind::new_kept)
-        W5XDE_CHECK(keep(shelf, sample.number, input, target));
+      if (sample.kind == SampleNumber::Kind::new_kept) W5XDE_CHECK(keep(shelf, sample.number, input, target));
     }
     inputs += input_bytes;
     targets += target_bytes;

@@ -43,8 +43,8 @@ struct Offer {
 
 struct Ready {
   std::uint64_t model_fingerprint = 0;
-  std::string engine;       // "torch 1.13.1 cpu"
-  std::string processor;    // for equal bits, this should be equal too
+  std::string engine;                    // "torch 1.13.1 cpu"
+  std::string processor;                 // for equal bits, this should be equal too
   std::uint64_t sample_cache_bytes = 0;  // that it keeps samples in
   std::string machine;      // equal for nodes that share processor cores; empty: this one shares with none
   std::uint32_t lanes = 0;  // how many nodes those cores are for

@@ -21,7 +21,7 @@ std::string hex_of(Bytes bytes) {
 const std::vector<FrameType> kTypes = {
     FrameType::hello, FrameType::goodbye, FrameType::ping,         FrameType::pong,       FrameType::tensors,
     FrameType::value, FrameType::lease,   FrameType::contribution, FrameType::parameters, FrameType::offer,
-    FrameType::ready, FrameType::model,   FrameType::status, FrameType::feedback};
+    FrameType::ready, FrameType::model,   FrameType::status,       FrameType::feedback};
 
 // Changes one byte of a header and makes the checksum right again: what a sound peer of another version would
 // send.

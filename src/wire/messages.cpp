@@ -39,7 +39,8 @@ Result<SlotBlock> read_block(ByteReader& reader) {
 
 Result<Form> read_form(ByteReader& reader) {
   const auto form = reader.read<std::uint8_t>();
-  if (form > static_cast<std::uint8_t>(Form::gradient)) return corrupt(fmt::format("a payload of form {}", form));
+  if (form > static_cast<std::uint8_t>(Form::gradient))
+    return corrupt(fmt::format("a payload of form {}", form));
   return static_cast<Form>(form);
 }
 
@@ -66,7 +67,8 @@ Result<Coding> read_coding(ByteReader& reader, const Limits& limits) {
   W5XDE_TRY(coding.rank, read_rank(reader));
   coding.bytes = reader.read_varint();
   if (coding.bytes > limits.payload_bytes_max) {
-    return overloaded(fmt::format("a payload of {} bytes; at most {}", coding.bytes, limits.payload_bytes_max));
+    return overloaded(
+        fmt::format("a payload of {} bytes; at most {}", coding.bytes, limits.payload_bytes_max));
   }
   return coding;
 }

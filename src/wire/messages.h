@@ -37,8 +37,8 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
-// How a block of floats became a payload, before the frame's lossless codec. The message's tensors are what is
-// meant; with a form other than `direct` they are not what travels.
+// How a block of floats became a payload, before the frame's lossless codec. The message's tensors are what
+// is meant; with a form other than `direct` they are not what travels.
 enum class Form : std::uint8_t {
   direct = 0,    // the tensors' own bytes
   generic = 1,   // number by number (wire/generic_tensors.h)
@@ -58,9 +58,9 @@ struct AnswerCoding {
   Form form = Form::direct;
   std::uint8_t gradient_kind = 0;
   std::uint32_t rank = 0;
-  float density = 0;           // of a sparse gradient
-  std::uint8_t lossless = 0;   // a LosslessKind
-  std::int32_t level = 0;      // of that
+  float density = 0;          // of a sparse gradient
+  std::uint8_t lossless = 0;  // a LosslessKind; 255: whichever the node finds to pay
+  std::int32_t level = 0;     // of that
   std::uint8_t shuffle_width = 0;
   bool operator==(const AnswerCoding&) const = default;
 };
@@ -92,7 +92,7 @@ struct Lease {
   Work work = Work::train;
   AnswerCoding answer;
   std::vector<std::uint32_t>
-      slot_samples;  // how many samples each slot has; together the tensors' first dimension
+      slot_samples;                   // how many samples each slot has; together the tensors' first dimension
   std::vector<SampleNumber> numbers;  // one a sample, or none at all
   Coding coding;
   TensorList tensors;
@@ -134,8 +134,8 @@ struct Parameters {
   bool operator==(const Parameters&) const = default;
 };
 
-// What a lossy codec's error feedback has still to say. From a coordinator without tensors: send a copy, for a
-// checkpoint. With them, one flat tensor of blocks as the codec keeps them: add this to yours, its owner is
+// What a lossy codec's error feedback has still to say. From a coordinator without tensors: send a copy, for
+// a checkpoint. With them, one flat tensor of blocks as the codec keeps them: add this to yours, its owner is
 // gone. From a node: the copy; or, when it leaves, all it had.
 struct Feedback {
   bool leaving = false;

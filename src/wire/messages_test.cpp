@@ -147,7 +147,7 @@ Lease any() {
 template <>
 Contribution any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
-  return {*number, *number, *number, *any_block(), *number,       *rc::gen::arbitrary<double>(),
+  return {*number, *number, *number, *any_block(), *number,      *rc::gen::arbitrary<double>(),
           *number, *number, *number, *number,      any_coding(), *any_tensors()};
 }
 template <>
@@ -177,7 +177,8 @@ Goodbye any() {
 
 template <class Message>
 class EveryMessage : public testing::Test {};
-using Messages = testing::Types<Heartbeat, Tensors, Value, Lease, Contribution, Parameters, Feedback, Goodbye>;
+using Messages =
+    testing::Types<Heartbeat, Tensors, Value, Lease, Contribution, Parameters, Feedback, Goodbye>;
 TYPED_TEST_SUITE(EveryMessage, Messages);
 
 TYPED_TEST(EveryMessage, that_is_encoded_is_decoded) {
@@ -293,10 +294,11 @@ TEST(MessagesTest, a_lease_has_the_samples_that_the_node_has_not) {
               .numbers = {{5, Kind::kept}, {6, Kind::new_kept}, {300, Kind::passing}}};
   lease.tensors = {{DType::f32, Shape{2, 10}}, {DType::u8, Shape{2}}};
   EXPECT_EQ(refusal_of(lease), "accepted");
-  EXPECT_NE(hex_of(encoded(lease)).find("03"      // three numbers
-                                        "14"      // 5, which it has
-                                        "19"      // 6, which comes and stays
-                                        "b209"),  // 300, which comes and goes
+  EXPECT_NE(hex_of(encoded(lease))
+                .find("03"      // three numbers
+                      "14"      // 5, which it has
+                      "19"      // 6, which comes and stays
+                      "b209"),  // 300, which comes and goes
             std::string::npos);
   lease.tensors = {{DType::f32, Shape{3, 10}}, {DType::u8, Shape{3}}};
   EXPECT_EQ(refusal_of(lease),
@@ -331,23 +333,24 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
                                   .codec_ns = 9,
                                   .tensors = kTensors};
   EXPECT_EQ(hex_of(encoded(contribution)),
-            "0100000000000000"    // lease
-            "0200000000000000"    // step
-            "0300000000000000"    // version
-            "08000000"            // first slot
-            "04000000"            // slot count
-            "0500000000000000"    // samples
-            "00000000000000c0"    // loss sum
-            "0600000000000000"    // correct
-            "0700000000000000"    // nanoseconds computing
-            "0800000000000000"    // waiting
-            "0900000000000000"    // in codecs
-            "00" +                // the payload is direct
+            "0100000000000000"  // lease
+            "0200000000000000"  // step
+            "0300000000000000"  // version
+            "08000000"          // first slot
+            "04000000"          // slot count
+            "0500000000000000"  // samples
+            "00000000000000c0"  // loss sum
+            "0600000000000000"  // correct
+            "0700000000000000"  // nanoseconds computing
+            "0800000000000000"  // waiting
+            "0900000000000000"  // in codecs
+            "00" +              // the payload is direct
                 kTensorsHex);
 }
 
 TEST(MessagesTest, a_coded_payload_says_how_and_how_long_it_is) {
-  const Contribution contribution{.block = {0, 1}, .coding = {Form::gradient, 6, 4, 300}, .tensors = kTensors};
+  const Contribution contribution{
+      .block = {0, 1}, .coding = {Form::gradient, 6, 4, 300}, .tensors = kTensors};
   EXPECT_TRUE(hex_of(encoded(contribution))
                   .ends_with("02"      // through a gradient codec
                              "06"      // which one
@@ -379,11 +382,11 @@ TEST(MessagesTest, feedback_has_these_bytes) {
 TEST(MessagesTest, parameters_have_these_bytes) {
   const Parameters parameters{.version = 1, .first_float = 2, .floats_total = 500, .tensors = kTensors};
   EXPECT_EQ(hex_of(encoded(parameters)),
-            "0100000000000000"    // version
-            "ffffffffffffffff"    // to be added to none
-            "0200000000000000"    // first float
-            "f401000000000000"    // floats in all
-            "00" +                // the payload is direct
+            "0100000000000000"  // version
+            "ffffffffffffffff"  // to be added to none
+            "0200000000000000"  // first float
+            "f401000000000000"  // floats in all
+            "00" +              // the payload is direct
                 kTensorsHex);
 }
 

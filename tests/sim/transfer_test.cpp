@@ -1,4 +1,5 @@
-// How things travel: whatever the preset, the run is the same; whatever a codec loses is said later, or counted.
+// How things travel: whatever the preset, the run is the same; whatever a codec loses is said later, or
+// counted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
