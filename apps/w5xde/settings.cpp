@@ -110,6 +110,8 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("steps", "end after so many steps", false, c.steps),
       number("epochs", "end after so many epochs (1 when no end is given)", false, c.epochs),
       number("seconds", "end after so many seconds", false, c.seconds),
+      number("target-accuracy", "end when an evaluation reaches it, 0 to 1 (see --evaluate-every)", false,
+             c.target_accuracy),
       choice("optimizer", "sgd, adam or adamw", c.optimizer.kind, parse_optimizer),
       // A run that diverged goes on from its last good checkpoint with these two lowered.
       number("learning-rate", "its base", false, c.optimizer.learning_rate),

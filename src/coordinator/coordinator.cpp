@@ -117,6 +117,7 @@ void Coordinator::tick() {
   if (config.mode == Mode::async && now >= checkpoint_due_) round_->hold(true);
   advance();
   if (phase_ == Phase::ended) return;
+  choose_gradient_codecs();
   hand_over_feedback();
   pump();
   if (now >= progress_due_) {
@@ -163,6 +164,8 @@ void Coordinator::ended(Session& session, const Error& reason) {
     round_->leave(id);
     feedback_gone(session);
     session.update_tally();
+    session.tally.codec_up = describe_up(session);
+    session.tally.codec_down = describe_down(session);
     left_.push_back(session.tally);
     departures_.push_back({session.name(), seconds(), reason.message});
     if (departures_.size() > kDeparturesKept) departures_.pop_front();

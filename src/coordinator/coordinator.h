@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "codec/gradient_policy.h"
 #include "coordinator/batches.h"
 #include "coordinator/broadcast.h"
 #include "coordinator/feedback.h"
@@ -100,6 +101,9 @@ class Coordinator final : private Session::Host {
   bool uses_cache(const Session& session) const;
   Batch batch_for(Session& session, const Grant& grant);
   Status send_parameters(Session& session);
+  void choose_gradient_codecs();
+  std::string describe_up(const Session& session) const;
+  std::string describe_down(const Session& session) const;
   void gather_feedback();
   void hand_over_feedback();
   void feedback_gone(const Session& session);
@@ -153,6 +157,9 @@ class Coordinator final : private Session::Host {
   std::optional<Broadcast> broadcast_;
   std::optional<FeedbackStore> feedback_;
   std::optional<SectionCodec> codec_down_;  // none: whichever pays
+  // Where the choice of a lossy codec is ours: of each node's contributions, and of parameters.
+  std::map<NodeId, GradientPolicy> gradient_policies_;
+  std::optional<GradientPolicy> parameter_policy_;
   AnswerForm answer_;                       // of nodes whose answers are as the configuration says
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;

@@ -145,6 +145,12 @@ void Coordinator::end_evaluation() {
                                            .samples = static_cast<std::uint64_t>(samples)});
   event(fmt::format("evaluation at step {}: loss {:.4f}, accuracy {:.4f}", steps_done(), evaluation_->loss,
                     evaluation_->accuracy));
+  if (options_.config.target_accuracy > 0 && evaluation_->accuracy >= options_.config.target_accuracy &&
+      !out_of_time_) {
+    event(fmt::format("the target of {} is reached", options_.config.target_accuracy));
+    out_of_time_ = true;
+    round_->hold(true);
+  }
   if (!best_loss_ || evaluation_->loss < *best_loss_) {
     best_loss_ = evaluation_->loss;
     if (options_.config.mode == Mode::sync && !run_over()) write_checkpoint();

@@ -28,6 +28,8 @@ void merge(std::vector<NodeSummary>& nodes, const NodeSummary& stay) {
   same->compression_seconds += stay.compression_seconds;
   same->compute_seconds += stay.compute_seconds;
   same->compression_ratio = stay.compression_ratio;
+  same->codec_up = stay.codec_up;
+  same->codec_down = stay.codec_down;
 }
 
 }  // namespace
@@ -36,6 +38,7 @@ Summary Coordinator::summary() const {
   const RunConfig& config = options_.config;
   Summary summary;
   summary.mode = std::string(name_of(config.mode));
+  summary.preset = config.transport.preset;
   summary.seconds = seconds();
   const double here = summary.seconds - seconds_before_;
   const auto rate = [&](std::uint64_t count) { return here > 0 ? static_cast<double>(count) / here : 0; };
@@ -65,6 +68,8 @@ Summary Coordinator::summary() const {
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     session->update_tally();
+    session->tally.codec_up = describe_up(*session);
+    session->tally.codec_down = describe_down(*session);
     merge(summary.per_node, session->tally);
   }
   std::ranges::sort(summary.per_node, {}, &NodeSummary::name);
@@ -109,7 +114,9 @@ StatusReport Coordinator::status() {
                             .batches = session->tally.batches,
                             .batches_per_second = slot_seconds > 0 ? 1 / slot_seconds : 0,
                             .round_trip_ms = seconds_of(session->connection().link().round_trip) * 1e3,
-                            .late = round_->late(id)});
+                            .late = round_->late(id),
+                            .codec_up = describe_up(*session),
+                            .codec_down = describe_down(*session)});
   }
   report.departures.assign(departures_.begin(), departures_.end());
   return report;

@@ -39,6 +39,8 @@ Status RunConfig::check() const {
     return invalid(
         "--epochs, --seconds and --clip-norm must not be negative, --checkpoint-seconds must be more than 0");
   }
+  if (!(target_accuracy >= 0 && target_accuracy <= 1))
+    return invalid("--target-accuracy is a part of 1, such as 0.85");
   if (threads == 0) return invalid("--threads begins at 1");
   if (keep == 0) return invalid("--keep begins at 1: a run without a checkpoint cannot be resumed");
   if (max_staleness == 0) return invalid("--max-staleness begins at 1");

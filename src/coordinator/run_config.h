@@ -29,6 +29,7 @@ struct RunConfig {
   std::uint64_t steps = 0;
   double epochs = 0;
   double seconds = 0;
+  double target_accuracy = 0;  // of an evaluation; 0: no such end
 
   OptimizerOptions optimizer;
   std::string schedule = "constant";

@@ -191,6 +191,7 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   if (payload.empty()) return corrupt("a contribution without its floats");
   W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding,
                                {arriving_bytes(), contribution.tensors, &host_.shape()}));
+  lossless_up_ = static_cast<LosslessKind>(header.codec);
   const auto bytes = static_cast<double>(header.payload_bytes);
   contribution_bytes_ = contribution_bytes_ == 0 ? bytes : 0.8 * contribution_bytes_ + 0.2 * bytes;
   if (contribution.coding.form == Form::gradient && !gradient_codec_of(contribution.coding).stateless())
@@ -208,6 +209,13 @@ Status Session::received_feedback(const FrameHeader& header, Bytes head, Bytes p
   if (feedback.leaving) has_feedback_ = false;
   return host_.fed_back(*this, feedback.leaving,
                         {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
+}
+
+std::string Session::describe_up() const {
+  const std::string_view lossless = lossless_up_ == LosslessKind::none ? "raw" : name_of(lossless_up_);
+  if (contribution_bytes_ == 0) return std::string(lossless);
+  const auto block = static_cast<double>(host_.shape().floats * sizeof(float));
+  return fmt::format("{} (ratio {:.2f})", lossless, block / contribution_bytes_);
 }
 
 Status Session::ask_feedback() {

@@ -81,6 +81,10 @@ class Session final : private Connection::Owner {
   Status send_feedback(std::span<const float> feedback);
   // It has leases that it can do nothing with (compute, or find void) before it has this version.
   bool awaits(std::uint64_t version) const;
+  double outgoing_bytes_per_second() { return connection_->outgoing_bytes_per_second(); }
+  // The lossless codecs in use, and how much less they make of it.
+  std::string describe_up() const;
+  std::string describe_down() const { return parameter_policy_.describe(); }
   void close(Error reason) { connection_->close(std::move(reason)); }
 
   // What a lease and its answer cost beside the computing, as far as is known of the link.
@@ -131,6 +135,7 @@ class Session final : private Connection::Owner {
   Reduction::Buffer arriving_;
   AlignedBuffer feedback_;  // arriving
   bool has_feedback_ = false;
+  LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
   double contribution_bytes_ = 0;  // that travel, of the last ones
   KeptSamples kept_;
   std::uint64_t version_sent_ = kNoVersion;

@@ -99,8 +99,56 @@ AnswerForm Coordinator::fixed_answer() const {
   return form;
 }
 
-AnswerForm Coordinator::answer_form(const Session&) const {
-  return answer_;
+AnswerForm Coordinator::answer_form(const Session& session) const {
+  const auto policy = gradient_policies_.find(session.id());
+  if (policy == gradient_policies_.end()) return answer_;
+  AnswerForm form = answer_;
+  form.gradient = policy->second.codec();
+  if (is_lossy(form.gradient)) form.form = Form::gradient;
+  return form;
+}
+
+// From what the links carry and what the nodes compute just now.
+void Coordinator::choose_gradient_codecs() {
+  const Transport& transport = options_.config.transport;
+  const bool up = transport.gradient_codec == "auto", down = transport.parameter_codec == "auto";
+  if (!up && !down) return;
+  double slowest_down = 0, longest = 0;
+  for (const auto& [id, session] : sessions_) {
+    if (!session->is_ready()) continue;
+    const double share = static_cast<double>(options_.config.step_slots()) / static_cast<double>(round_->nodes());
+    const double computing = share * round_->seconds_per_slot(id);
+    longest = std::max(longest, computing);
+    const double rate = session->outgoing_bytes_per_second();
+    slowest_down = slowest_down == 0 ? rate : std::min(slowest_down, rate);
+    if (!up || computing == 0) continue;
+    GradientPolicy& policy = gradient_policies_.try_emplace(id, *shape_.parameters).first->second;
+    (void)policy.choose({session->connection().link().receive_bytes_per_second, computing});
+  }
+  if (!down || longest == 0) return;
+  if (!parameter_policy_) parameter_policy_.emplace(*shape_.parameters);
+  if (const GradientCodec codec = parameter_policy_->choose({slowest_down, longest});
+      codec != broadcast_->codec()) {
+    broadcast_->set_codec(codec);
+  }
+}
+
+std::string Coordinator::describe_up(const Session& session) const {
+  const auto policy = gradient_policies_.find(session.id());
+  const std::string gradients = policy != gradient_policies_.end()       ? policy->second.describe()
+                                : answer_.form == Form::gradient         ? to_string(answer_.gradient)
+                                : options_.config.transport.generic()    ? "generic"
+                                                                         : "direct";
+  return fmt::format("{}, {}", gradients, session.describe_up());
+}
+
+std::string Coordinator::describe_down(const Session& session) const {
+  const std::string changes = parameter_policy_                            ? parameter_policy_->describe()
+                              : is_lossy(broadcast_->codec())              ? to_string(broadcast_->codec())
+                              : options_.config.transport.generic()        ? "generic"
+                                                                           : "direct";
+  return fmt::format("{}, {}", changes,
+                     codec_down_ ? to_string(codec_down_->lossless) : session.describe_down());
 }
 
 bool Coordinator::uses_cache(const Session& session) const {
@@ -173,6 +221,7 @@ void Coordinator::feedback_gone(const Session& session) {
     ++counted_.feedback_lost;
     event(fmt::format("what {} had still to say of its gradients is lost with it", session.name()));
   }
+  gradient_policies_.erase(session.id());
   const bool awaited = feedback_->gathering();
   feedback_->gone(session.id());
   if (awaited && !feedback_->gathering()) write_gathered();

@@ -53,10 +53,13 @@ struct NodeSummary {
   double network_seconds = 0;
   double compression_seconds = 0;
   double compute_seconds = 0;
+  std::string codec_up;    // how its contributions travel
+  std::string codec_down;  // how parameters travel to it
 };
 
 struct Summary {
   std::string mode;
+  std::string preset;
   std::uint64_t nodes = 0;
   double seconds = 0;
   std::uint64_t steps = 0;

@@ -31,7 +31,9 @@ Json json_of(const NodeSummary& node) {
           {"compression_ratio", number(node.compression_ratio)},
           {"network_seconds", number(node.network_seconds)},
           {"compression_seconds", number(node.compression_seconds)},
-          {"compute_seconds", number(node.compute_seconds)}};
+          {"compute_seconds", number(node.compute_seconds)},
+          {"codec_up", node.codec_up},
+          {"codec_down", node.codec_down}};
 }
 
 Json json_of(const AuditStats& audit) {
@@ -122,6 +124,8 @@ NodeSummary read_node(ObjectReader reader) {
   reader.read("network_seconds", node.network_seconds);
   reader.read("compression_seconds", node.compression_seconds);
   reader.read("compute_seconds", node.compute_seconds);
+  reader.read("codec_up", node.codec_up);
+  reader.read("codec_down", node.codec_down);
   return node;
 }
 
@@ -156,6 +160,7 @@ std::string to_json(const Summary& summary) {
   Json per_node = Json::array();
   for (const NodeSummary& node : summary.per_node) per_node.push_back(json_of(node));
   const Json json = {{"mode", summary.mode},
+                     {"preset", summary.preset},
                      {"nodes", summary.nodes},
                      {"seconds", number(summary.seconds)},
                      {"steps", summary.steps},
@@ -183,6 +188,7 @@ Result<Summary> summary_from_json(std::string_view text) {
   ObjectReader reader(json, "", problem);
   if (!json.is_object()) return corrupt("the summary is not a JSON object");
   reader.read("mode", summary.mode);
+  reader.read("preset", summary.preset);
   reader.read("nodes", summary.nodes);
   reader.read("seconds", summary.seconds);
   reader.read("steps", summary.steps);

@@ -24,7 +24,9 @@ NodeSummary some_node(const std::string& name) {
           .compression_ratio = 3.456,
           .network_seconds = 1.5,
           .compression_seconds = 0.25,
-          .compute_seconds = 10.125};
+          .compute_seconds = 10.125,
+          .codec_up = "topk:0.01, raw",
+          .codec_down = "direct, zstd:1"};
 }
 
 Summary some_summary() {
@@ -73,7 +75,7 @@ using Keys = std::vector<std::string>;
 TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   const Json json = Json::parse(to_json(some_summary()));
   EXPECT_EQ(keys_of(json),
-            (Keys{"mode", "nodes", "seconds", "steps", "batches", "batches_per_second", "samples", "epochs",
+            (Keys{"mode", "preset", "nodes", "seconds", "steps", "batches", "batches_per_second", "samples", "epochs",
                   "loss", "evaluation", "bytes", "throughput_bytes_per_second", "compression_ratio",
                   "memory_bytes", "parameters_hash", "audit", "per_node"}));
   EXPECT_EQ(keys_of(json["loss"]), (Keys{"first", "last", "mean"}));
@@ -85,7 +87,8 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   ASSERT_EQ(json["per_node"].size(), 2u);
   EXPECT_EQ(keys_of(json["per_node"][0]),
             (Keys{"name", "batches", "loss", "bytes_sent", "bytes_received", "throughput_bytes_per_second",
-                  "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds"}));
+                  "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds", "codec_up",
+                  "codec_down"}));
   EXPECT_EQ(keys_of(json["per_node"][0]["loss"]), (Keys{"first", "last", "mean"}));
 }
 

@@ -20,7 +20,9 @@ json map_of(const StatusReport& report) {
                      {"batches", node.batches},
                      {"batches_per_second", node.batches_per_second},
                      {"round_trip_ms", node.round_trip_ms},
-                     {"late", node.late}});
+                     {"late", node.late},
+                     {"codec_up", node.codec_up},
+                     {"codec_down", node.codec_down}});
   }
   for (const auto& departure : report.departures) {
     departures.push_back(
@@ -104,6 +106,8 @@ Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
     entry.read("batches_per_second", node.batches_per_second);
     entry.read("round_trip_ms", node.round_trip_ms);
     entry.read("late", node.late);
+    entry.read("codec_up", node.codec_up);
+    entry.read("codec_down", node.codec_down);
   }
   for (const Reader& entry : reader.maps("departures")) {
     auto& departure = report.departures.emplace_back();

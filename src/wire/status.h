@@ -20,6 +20,7 @@ struct StatusReport {
     double batches_per_second = 0;  // while it computes
     double round_trip_ms = 0;
     bool late = false;
+    std::string codec_up, codec_down;
     bool operator==(const Node&) const = default;
   };
   struct Departure {
