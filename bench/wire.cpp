@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   const auto options =
       parse_options(argc, argv,
                     "bench/wire: the wire, serialization and codecs against their baselines.\n"
-                    "Groups: stream, round-trip, overhead, serialization, codec, gradient.");
+                    "Groups: stream, round-trip, overhead, serialization, codec, gradient, policy.");
   if (!options) {
     fmt::print(stderr, "bench/wire: {}\n", options.error().message);
     return 2;

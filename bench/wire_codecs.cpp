@@ -23,24 +23,6 @@ struct Data {
   std::vector<std::byte> bytes;
 };
 
-// The captured gradients, repeated to fill the size; their period is longer than a chunk, so no codec sees
-// it.
-Data gradients() {
-  Data data{"gradients", {}};
-  const auto file = SafetensorsFile::open(W5XDE_GRADIENTS);
-  if (!file) {
-    fmt::print(stderr, "bench: {}\n", file.error().message);
-    std::exit(1);
-  }
-  while (data.bytes.size() < kDataBytes) {
-    for (const auto& [name, tensor] : file->contents().tensors) {
-      data.bytes.insert(data.bytes.end(), tensor.bytes().begin(), tensor.bytes().end());
-    }
-  }
-  data.bytes.resize(kDataBytes);
-  return data;
-}
-
 Data noise() {
   Data data{"noise", std::vector<std::byte>(kDataBytes)};
   Random random(11);
@@ -112,8 +94,24 @@ void against_the_library(const Data& data, int rounds, Report& report) {
 
 }  // namespace
 
+std::vector<std::byte> captured_gradients(std::size_t bytes) {
+  const auto file = SafetensorsFile::open(W5XDE_GRADIENTS);
+  if (!file) {
+    fmt::print(stderr, "bench: {}\n", file.error().message);
+    std::exit(1);
+  }
+  std::vector<std::byte> gradients;
+  while (gradients.size() < bytes) {
+    for (const auto& [name, tensor] : file->contents().tensors)
+      gradients.insert(gradients.end(), tensor.bytes().begin(), tensor.bytes().end());
+  }
+  gradients.resize(bytes);
+  return gradients;
+}
+
 void bench_codecs(int rounds, Report& report) {
-  const std::vector<Data> all = {gradients(), {"zeros", std::vector<std::byte>(kDataBytes)}, noise()};
+  const std::vector<Data> all = {
+      {"gradients", captured_gradients(kDataBytes)}, {"zeros", std::vector<std::byte>(kDataBytes)}, noise()};
   report.heading("lz4 block against the library called bare");
   for (const Data& data : all) against_the_library(data, rounds, report);
   for (const Data& data : all) {

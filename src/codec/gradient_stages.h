@@ -50,9 +50,8 @@ class TopK {
  private:
   void collect(std::span<const float> values, std::int32_t least);
 
-  std::vector<std::uint32_t> places_;  // of floats that may be among them, found_ of them
+  std::vector<std::uint32_t> places_;  // of floats that may be among them
   std::vector<std::int32_t> magnitudes_;
-  std::size_t found_ = 0;
   std::vector<std::int32_t> sample_;
 };
 

@@ -72,15 +72,11 @@ std::byte* store_varint(std::byte* to, std::uint64_t value) {
 }  // namespace
 
 void TopK::collect(std::span<const float> values, std::int32_t least) {
-  // Grown once, never shrunk: resizing down and up again would write zeros over all of it.
-  if (places_.size() < values.size()) {
-    places_.resize(values.size());
-    magnitudes_.resize(values.size());
-  }
-  found_ = 0;
+  places_.clear();
+  magnitudes_.clear();
   const auto take = [&](std::size_t place) {
-    places_[found_] = static_cast<std::uint32_t>(place);
-    magnitudes_[found_++] = magnitude(values[place]);
+    places_.push_back(static_cast<std::uint32_t>(place));
+    magnitudes_.push_back(magnitude(values[place]));
   };
   std::size_t i = 0;
   for (; i + kBlock <= values.size(); i += kBlock) {
@@ -105,14 +101,14 @@ std::span<const std::uint32_t> TopK::find(std::span<const float> values, std::si
   do {
     collect(values, rank < sample_.size() ? largest_of_rank(sample_, rank) : 0);
     rank *= 4;
-  } while (found_ < count);
+  } while (places_.size() < count);
 
-  const std::int32_t least = largest_of_rank(std::span(magnitudes_).first(found_), count);
+  const std::int32_t least = largest_of_rank(magnitudes_, count);
   // How many of exactly that are among them.
   std::size_t ties = count;
-  for (std::size_t i = 0; i < found_; ++i) ties -= magnitudes_[i] > least ? 1u : 0u;
+  for (std::size_t i = 0; i < places_.size(); ++i) ties -= magnitudes_[i] > least ? 1u : 0u;
   std::size_t chosen = 0;
-  for (std::size_t i = 0; i < found_; ++i) {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
     if (magnitudes_[i] < least || (magnitudes_[i] == least && ties == 0)) continue;
     if (magnitudes_[i] == least) --ties;
     places_[chosen++] = places_[i];

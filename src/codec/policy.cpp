@@ -15,9 +15,9 @@ struct Kind {
   SectionCodec codec;
   double slow, fast;
 };
-const Kind kKinds[] = {{{{LosslessKind::lz4, 1}, 4}, 1 / 200e6, 1 / 2000e6},
-                       {{{LosslessKind::zstd, 1}, 4}, 1 / 120e6, 1 / 800e6},
-                       {{{LosslessKind::zstd, 3}, 4}, 1 / 60e6, 1 / 500e6}};
+constexpr Kind kKinds[] = {{{{LosslessKind::lz4, 1}, 4}, 1 / 200e6, 1 / 2000e6},
+                           {{{LosslessKind::zstd, 1}, 4}, 1 / 120e6, 1 / 800e6},
+                           {{{LosslessKind::zstd, 3}, 4}, 1 / 60e6, 1 / 500e6}};
 
 constexpr double kExcessMax = 0.02;    // of what raw would have cost
 constexpr double kBetter = 0.97;       // of the current cost, or it is not worth a change
@@ -26,8 +26,8 @@ constexpr double kLinkChange = 1.5;    // times faster or slower
 constexpr double kRatioChange = 0.05;
 constexpr std::uint64_t kSettling = 32;  // payloads, in which data that keeps changing is no news
 constexpr std::uint64_t kProbeIntervalMin = 8, kProbeIntervalMax = 256;  // payloads
-constexpr std::uint64_t kTelling =
-    8;  // smaller than an eighth of the large ones, a payload tells nothing of them
+// Smaller than an eighth of the large ones, a payload tells nothing of them.
+constexpr std::uint64_t kTelling = 8;
 constexpr std::uint64_t kThresholdMin = 1024, kThresholdStart = 4096, kThresholdMax = 65536;
 
 std::uint64_t bytes_of_chunk(std::uint64_t chunk, std::uint64_t raw_bytes) {
@@ -103,7 +103,8 @@ std::size_t LosslessPolicy::due_probe(std::uint64_t raw_bytes) const {
     const Candidate& candidate = candidates_[i];
     if (payloads_ < candidate.probe_at) continue;
     if (i == current_ && !leaves_chunks(candidate, raw_bytes)) continue;
-    const double least = candidate.is_measured() ? candidate.seconds_per_byte : kKinds[i].fast;
+    // The machine may have been busy when it was measured.
+    const double least = candidate.is_measured() ? candidate.seconds_per_byte / 2 : kKinds[i].fast;
     if (bytes * least >= to_beat) continue;
     const double worst = candidate.is_measured() ? candidate.seconds_per_byte : kKinds[i].slow;
     if (excess_seconds_ + bytes * worst <= kExcessMax * raw_seconds_) return i;
@@ -181,10 +182,9 @@ void LosslessPolicy::learn_threshold(std::uint64_t raw_bytes, double excess_seco
 }
 
 std::uint64_t LosslessPolicy::tried_bytes(std::uint64_t raw_bytes) const {
-  if (tried_.empty()) return raw_bytes;
   std::uint64_t bytes = 0;
-  for (std::size_t chunk = 0; chunk < tried_.size(); ++chunk)
-    bytes += tried_[chunk] != 0 ? bytes_of_chunk(chunk, raw_bytes) : 0;
+  for (std::size_t chunk = 0; chunk < chunk_count(raw_bytes, kChunkLog2Default); ++chunk)
+    bytes += was_tried(chunk) ? bytes_of_chunk(chunk, raw_bytes) : 0;
   return bytes;
 }
 
@@ -194,7 +194,7 @@ void LosslessPolicy::learn_ratios(Candidate& candidate, std::uint64_t raw_bytes,
   if (candidate.raw_bytes != raw_bytes) candidate.chunk_ratios.assign(chunks, 1);
   candidate.raw_bytes = raw_bytes;
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    if (!tried_.empty() && tried_[chunk] == 0) continue;
+    if (!was_tried(chunk)) continue;
     candidate.chunk_ratios[chunk] =
         chunk_bytes.size() == chunks
             ? static_cast<double>(chunk_bytes[chunk]) / static_cast<double>(bytes_of_chunk(chunk, raw_bytes))

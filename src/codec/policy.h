@@ -56,6 +56,7 @@ class LosslessPolicy {
 
   double cost(const Candidate& candidate, std::uint64_t raw_bytes) const;
   double ratio(const Candidate& candidate) const;
+  bool was_tried(std::size_t chunk) const { return chunk >= tried_.size() || tried_[chunk] != 0; }
   std::uint64_t tried_bytes(std::uint64_t raw_bytes) const;
   bool pays(const Candidate& candidate, double chunk_ratio) const;
   bool leaves_chunks(const Candidate& candidate, std::uint64_t raw_bytes) const;

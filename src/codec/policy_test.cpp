@@ -249,6 +249,16 @@ TEST(LosslessPolicy, an_interruption_changes_nothing) {
   EXPECT_EQ(world.mostly(3), "zstd:1");
 }
 
+TEST(LosslessPolicy, a_codec_that_was_slow_when_first_measured_gets_another_chance) {
+  World world;
+  world.link = 40 * kMegabyte;
+  world.slowdown = [] { return 8.0; };
+  EXPECT_EQ(world.mostly(100), "none");
+  world.slowdown = [] { return 1.0; };
+  (void)world.mostly(400);
+  EXPECT_EQ(world.mostly(50), "zstd:1");
+}
+
 TEST(LosslessPolicy, small_payloads_travel_raw_below_a_size_that_is_learnt) {
   World world;
   world.link = 10 * kMegabyte;
