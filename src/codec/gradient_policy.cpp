@@ -8,8 +8,8 @@ namespace w5xde {
 
 namespace {
 
-// How much longer than with the harshest codec a step may take for the sake of a gentler one. A gentler one than
-// the present must be better than that, or noise would send us to and fro.
+// How much longer than with the harshest codec a step may take for the sake of a gentler one. A gentler one
+// than the present must be better than that, or noise would send us to and fro.
 constexpr double kWorthwhile = 1.25, kWorthReturning = 1.1;
 // Until it is measured: a pass or two over memory, on either side.
 constexpr double kCodingSecondsPerFloat = 1.5e-9;

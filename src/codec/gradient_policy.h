@@ -1,5 +1,5 @@
-// Which gradient codec blocks travel with in one direction of one link: the gentlest that makes a step nearly as
-// short as the harshest would. Pure; the same calls give the same choices.
+// Which gradient codec blocks travel with in one direction of one link: the gentlest that makes a step nearly
+// as short as the harshest would. Pure; the same calls give the same choices.
 //
 //   a step takes   computing + coding + bytes / link rate
 //   gentle         loses little: none, then int8, then topk

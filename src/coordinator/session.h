@@ -136,7 +136,7 @@ class Session final : private Connection::Owner {
   AlignedBuffer feedback_;  // arriving
   bool has_feedback_ = false;
   LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
-  double contribution_bytes_ = 0;  // that travel, of the last ones
+  double contribution_bytes_ = 0;                  // that travel, of the last ones
   KeptSamples kept_;
   std::uint64_t version_sent_ = kNoVersion;
   std::vector<Out> out_;

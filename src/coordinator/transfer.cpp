@@ -116,7 +116,8 @@ void Coordinator::choose_gradient_codecs() {
   double slowest_down = 0, longest = 0;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
-    const double share = static_cast<double>(options_.config.step_slots()) / static_cast<double>(round_->nodes());
+    const double share =
+        static_cast<double>(options_.config.step_slots()) / static_cast<double>(round_->nodes());
     const double computing = share * round_->seconds_per_slot(id);
     longest = std::max(longest, computing);
     const double rate = session->outgoing_bytes_per_second();
@@ -135,18 +136,18 @@ void Coordinator::choose_gradient_codecs() {
 
 std::string Coordinator::describe_up(const Session& session) const {
   const auto policy = gradient_policies_.find(session.id());
-  const std::string gradients = policy != gradient_policies_.end()       ? policy->second.describe()
-                                : answer_.form == Form::gradient         ? to_string(answer_.gradient)
-                                : options_.config.transport.generic()    ? "generic"
-                                                                         : "direct";
+  const std::string gradients = policy != gradient_policies_.end()    ? policy->second.describe()
+                                : answer_.form == Form::gradient      ? to_string(answer_.gradient)
+                                : options_.config.transport.generic() ? "generic"
+                                                                      : "direct";
   return fmt::format("{}, {}", gradients, session.describe_up());
 }
 
 std::string Coordinator::describe_down(const Session& session) const {
-  const std::string changes = parameter_policy_                            ? parameter_policy_->describe()
-                              : is_lossy(broadcast_->codec())              ? to_string(broadcast_->codec())
-                              : options_.config.transport.generic()        ? "generic"
-                                                                           : "direct";
+  const std::string changes = parameter_policy_                     ? parameter_policy_->describe()
+                              : is_lossy(broadcast_->codec())       ? to_string(broadcast_->codec())
+                              : options_.config.transport.generic() ? "generic"
+                                                                    : "direct";
   return fmt::format("{}, {}", changes,
                      codec_down_ ? to_string(codec_down_->lossless) : session.describe_down());
 }

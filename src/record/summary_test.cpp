@@ -31,6 +31,7 @@ NodeSummary some_node(const std::string& name) {
 
 Summary some_summary() {
   return {.mode = "sync",
+          .preset = "adaptive",
           .nodes = 2,
           .seconds = 12.345,
           .steps = 938,
@@ -75,20 +76,19 @@ using Keys = std::vector<std::string>;
 TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   const Json json = Json::parse(to_json(some_summary()));
   EXPECT_EQ(keys_of(json),
-            (Keys{"mode", "preset", "nodes", "seconds", "steps", "batches", "batches_per_second", "samples", "epochs",
-                  "loss", "evaluation", "bytes", "throughput_bytes_per_second", "compression_ratio",
+            (Keys{"mode", "preset", "nodes", "seconds", "steps", "batches", "batches_per_second", "samples",
+                  "epochs", "loss", "evaluation", "bytes", "throughput_bytes_per_second", "compression_ratio",
                   "memory_bytes", "parameters_hash", "audit", "per_node"}));
   EXPECT_EQ(keys_of(json["loss"]), (Keys{"first", "last", "mean"}));
   EXPECT_EQ(keys_of(json["evaluation"]), (Keys{"loss", "accuracy"}));
   EXPECT_EQ(keys_of(json["bytes"]), (Keys{"sent", "received"}));
-  EXPECT_EQ(keys_of(json["audit"]),
-            (Keys{"samples_expected", "samples_committed", "slots_leased_again", "duplicates_dropped",
-                  "feedback_lost"}));
+  EXPECT_EQ(keys_of(json["audit"]), (Keys{"samples_expected", "samples_committed", "slots_leased_again",
+                                          "duplicates_dropped", "feedback_lost"}));
   ASSERT_EQ(json["per_node"].size(), 2u);
   EXPECT_EQ(keys_of(json["per_node"][0]),
             (Keys{"name", "batches", "loss", "bytes_sent", "bytes_received", "throughput_bytes_per_second",
-                  "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds", "codec_up",
-                  "codec_down"}));
+                  "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds",
+                  "codec_up", "codec_down"}));
   EXPECT_EQ(keys_of(json["per_node"][0]["loss"]), (Keys{"first", "last", "mean"}));
 }
 
@@ -161,6 +161,9 @@ TEST(SummaryText, looks_like_this) {
   evaluation    0.0912 loss, 97.21 % accuracy
   network       1.2 GB sent, 45.6 KB received, 96.5 MB/s
   compression   3.21x
+  preset        adaptive
+  up            topk:0.01, raw
+  down          direct, zstd:1
   memory        412.0 MB
   parameters    9f86d081884c7d659a2feaa0c55ad015
 

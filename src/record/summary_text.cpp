@@ -124,11 +124,21 @@ std::string nodes_text(const std::vector<NodeSummary>& nodes) {
   return text;
 }
 
+// What all nodes have in common; of the first of them where they differ.
+std::string common_text(const std::vector<NodeSummary>& nodes, std::string NodeSummary::*field) {
+  const std::string& first = nodes.front().*field;
+  const auto others =
+      std::ranges::count_if(nodes, [&](const NodeSummary& node) { return node.*field != first; });
+  if (others == 0) return first;
+  return fmt::format("{} for {}; other for {} more (all in --json)", first, nodes.front().name, others);
+}
+
 std::string audit_text(const AuditStats& audit) {
   std::string again = fmt::format("{} leased again, {} dropped", counted(audit.slots_leased_again, "slot"),
                                   counted(audit.duplicates_dropped, "duplicate"));
   if (audit.feedback_lost > 0)
-    again += fmt::format("; {} left with gradients that their codec had held back", counted(audit.feedback_lost, "node"));
+    again += fmt::format("; {} left with gradients that their codec had held back",
+                         counted(audit.feedback_lost, "node"));
   const std::string samples = fmt::format("{} of {} samples committed", grouped(audit.samples_committed),
                                           grouped(audit.samples_expected));
   if (audit.passed()) return fmt::format("audit: {} exactly once; {}\n", samples, again);
@@ -161,6 +171,11 @@ std::string to_text(const Summary& summary) {
                               bytes_text(summary.bytes.received),
                               bytes_text(summary.throughput_bytes_per_second, "/s")));
   line("compression", ratio_text(summary.compression_ratio));
+  if (!summary.preset.empty()) line("preset", summary.preset);
+  if (!summary.per_node.empty() && !summary.per_node.front().codec_up.empty()) {
+    line("up", common_text(summary.per_node, &NodeSummary::codec_up));
+    line("down", common_text(summary.per_node, &NodeSummary::codec_down));
+  }
   line("memory", bytes_text(summary.memory_bytes));
   line("parameters", summary.parameters_hash);
   return text + nodes_text(summary.per_node) + "\n" + audit_text(summary.audit);
