@@ -57,6 +57,12 @@ Conditions conditions_of(const SeedsBenchOptions& options) {
           .complete = true};
 }
 
+// fmt::print throws when nobody reads any more; here it is a signal that says so.
+template <class... Args>
+void say(std::FILE* file, fmt::format_string<Args...> format, Args&&... args) {
+  std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), file);
+}
+
 // A folder for pools to run in, that goes with this.
 class Scratch {
  public:
@@ -78,7 +84,7 @@ class TurnProgress {
   TurnProgress(std::size_t turns, unsigned rounds, double seconds)
       : turns_(turns), rounds_(rounds), turn_seconds_(seconds + kOverheadSeconds) {}
   ~TurnProgress() {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    if (terminal_) say(stderr, "\r\x1b[K");
   }
   TurnProgress(const TurnProgress&) = delete;
   TurnProgress& operator=(const TurnProgress&) = delete;
@@ -89,11 +95,11 @@ class TurnProgress {
     what_ = fmt::format("[{}/{}] {}, round {} of {}", ++done_, turns_, name_of(cell), round + 1, rounds_);
     ends_ = passed + turn_seconds_ * static_cast<double>(turns_ - done_ + 1);
     if (terminal_) return show();
-    fmt::print(stderr, "{}, {} left\n", what_, clock_text(ends_ - passed));
+    say(stderr, "{}, {} left\n", what_, clock_text(ends_ - passed));
   }
   void show() const {
     if (!terminal_) return;
-    fmt::print(stderr, "\r\x1b[K{}, {} left", what_, clock_text(ends_ - seconds_of(clock_.now() - begun_)));
+    say(stderr, "\r\x1b[K{}, {} left", what_, clock_text(ends_ - seconds_of(clock_.now() - begun_)));
     std::fflush(stderr);
   }
 
@@ -170,12 +176,12 @@ class SeedsBench {
 
   Result<ExitCode> tell() const {
     const std::filesystem::path out = options_.out;
-    fmt::print("{}", to_text(report_));
+    say(stdout, "{}", to_text(report_));
     W5XDE_CHECK(write_text(out / "report.json", to_json(report_)));
     W5XDE_CHECK(write_text(out / "report.html", report_html(report_)));
-    fmt::print("{}, {}\n", (out / "report.html").string(), (out / "report.json").string());
+    say(stdout, "{}, {}\n", (out / "report.html").string(), (out / "report.json").string());
     if (!report_.conditions.complete) {
-      fmt::print(stderr, "w5xde: stopped; the report has what was measured until then\n");
+      say(stderr, "w5xde: stopped; the report has what was measured until then\n");
       return kInterrupted;
     }
     const bool failed =
@@ -184,7 +190,8 @@ class SeedsBench {
   }
 
   const SeedsBenchOptions& options_;
-  const Interrupt interrupt_;
+  // Also when the terminal or the reader of a pipe is gone: the link must not be left behind.
+  const Interrupt interrupt_{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
   const Scratch scratch_;
   std::unique_ptr<LinkLab> lab_;
   SeedsReport report_;

@@ -11,7 +11,7 @@ namespace w5xde {
 
 namespace {
 
-constexpr int kRowPixels = 40;
+constexpr int kRowPixels = 46;
 constexpr int kTextBaseline = 13;  // in its row
 constexpr int kBarTop = 20;
 constexpr int kBarPixels = 11;
@@ -33,9 +33,10 @@ class Scale {
   double largest_ = 0;
 };
 
-std::string svg(std::string_view title, int pixels, const std::string& content) {
-  return fmt::format("<svg role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"{}\">{}</svg>\n",
-                     escape(title), pixels, content);
+std::string svg(std::string_view title, int pixels, const std::string& content, std::string_view kind = "") {
+  return fmt::format(
+      "<svg class=\"chart{}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"{}\">{}</svg>\n", kind,
+      escape(title), pixels, content);
 }
 
 std::string text(std::string_view kind, const std::string& x, int y, std::string_view anchor,
@@ -106,10 +107,10 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars) {
       content += rectangle(bar.best ? "bar best" : "bar", 0, scale(bar.value), top + kBarTop, kBarPixels);
     }
     if (std::isfinite(bar.low) && std::isfinite(bar.high)) {
-      const int middle = top + kBarTop + kBarPixels / 2;
-      content += line("whisker", scale(bar.low), middle, scale(bar.high), middle);
+      const int below = top + kBarTop + kBarPixels + 5;
+      content += line("whisker", scale(bar.low), below, scale(bar.high), below);
       for (const double end : {scale(bar.low), scale(bar.high)}) {
-        content += line("whisker", end, middle - 3, end, middle + 4);
+        content += line("whisker", end, below - 3, end, below + 3);
       }
     }
     if (std::isfinite(bar.marker)) {
@@ -194,7 +195,7 @@ std::string line_chart(std::string_view title, const std::vector<Point>& points)
 
 std::string heat_chart(std::string_view title, const std::vector<std::string>& columns,
                        const std::vector<HeatRow>& rows) {
-  constexpr double kLabels = 0.40;
+  constexpr double kLabels = 0.42;
   constexpr int kHead = 40, kPixels = 30;
   const double width = (1 - kLabels) / static_cast<double>(std::max<std::size_t>(columns.size(), 1));
   const auto middle = [&](std::size_t i) { return across(kLabels + (static_cast<double>(i) + 0.5) * width); };
@@ -215,13 +216,14 @@ std::string heat_chart(std::string_view title, const std::vector<std::string>& c
         const double from = kLabels + static_cast<double>(i) * width;
         content += fmt::format(
             "<rect class=\"heat\" fill-opacity=\"{:.2f}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            std::clamp(share, 0.0, 1.0) * 0.55, across(from), top, across(width - 0.005), kPixels - 3);
+            std::pow(std::clamp(share, 0.0, 1.0), 2) * 0.6, across(from), top, across(width - 0.005),
+            kPixels - 3);
       }
-      content += text("figure", middle(i), top + 18, "middle", decimal_text(share));
+      content += text("label", middle(i), top + 18, "middle", decimal_text(share));
     }
     top += kPixels;
   }
-  return svg(title, top, content);
+  return svg(title, top, content, " dense");
 }
 
 }  // namespace w5xde

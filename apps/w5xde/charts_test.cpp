@@ -46,7 +46,7 @@ TEST(BarChartTest, the_largest_is_as_wide_as_the_chart) {
                                           {.label = "b", .value = 100, .text = "100", .best = true}});
   expect_sound(svg);
   EXPECT_TRUE(has(svg, R"(class="bar" x="0.00%" y="20" width="50.00%")")) << svg;
-  EXPECT_TRUE(has(svg, R"(class="bar best" x="0.00%" y="60" width="100.00%")")) << svg;
+  EXPECT_TRUE(has(svg, R"(class="bar best" x="0.00%" y="66" width="100.00%")")) << svg;
 }
 
 TEST(BarChartTest, what_is_unknown_has_a_label_and_no_bar) {

@@ -6,10 +6,9 @@
 
 namespace w5xde {
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::initializer_list<int> signals) {
   sigemptyset(&signals_);
-  sigaddset(&signals_, SIGINT);
-  sigaddset(&signals_, SIGTERM);
+  for (const int number : signals) sigaddset(&signals_, number);
   sigprocmask(SIG_BLOCK, &signals_, nullptr);
   descriptor_ = signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <initializer_list>
 
 namespace w5xde {
 
@@ -8,7 +9,7 @@ namespace w5xde {
 // blocked.
 class Interrupt {
  public:
-  Interrupt();
+  explicit Interrupt(std::initializer_list<int> signals = {SIGINT, SIGTERM});
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

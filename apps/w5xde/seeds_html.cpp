@@ -45,9 +45,16 @@ std::string figure(std::string_view title, const std::string& chart, std::string
   return html + below + "</figure>\n";
 }
 
+// A number and its unit stay on one line.
+std::string unbroken(std::string html) {
+  for (std::size_t at = 0; (at = html.find(" %", at)) != std::string::npos;) html.replace(at, 1, "&nbsp;");
+  return html;
+}
+
 std::string paragraph(const std::string& text, std::string_view kind = "") {
   if (text.empty()) return "";
-  return fmt::format("<p{}>{}</p>\n", kind.empty() ? "" : fmt::format(" class=\"{}\"", kind), escape(text));
+  return fmt::format("<p{}>{}</p>\n", kind.empty() ? "" : fmt::format(" class=\"{}\"", kind),
+                     unbroken(escape(text)));
 }
 
 std::pair<double, double> round_range(const Row& row) {
@@ -87,7 +94,7 @@ std::string batches_figure(const std::vector<Row>& rows) {
                     .best = &row == best});
     lines.push_back(
         {row.cell.preset, count_text(row.figures.batches), range_text(low, high),
-         decimal_text(best ? ratio(row, *best) : kUnknown), rate_text(row.figures.bytes_per_second),
+         decimal_text(best ? share(row, *best) : kUnknown), rate_text(row.figures.bytes_per_second),
          decimal_text(row.figures.compression_ratio), size_text(row.figures.memory_bytes),
          decimal_text(row.figures.loss_first, 3) + " → " + decimal_text(row.figures.loss_last, 3)});
   }
@@ -99,7 +106,7 @@ std::string batches_figure(const std::vector<Row>& rows) {
   }
   return figure(
       "Batches in 30 s", bar_chart("Batches in 30 s by preset", bars), caption,
-      table({"preset", "batches/30 s", "rounds", "of the best", "net", "ratio", "memory", "loss"}, lines));
+      table({"preset", "batches/30 s", "rounds", "of the best", "net", "ratio", "memory", "loss"}, lines));
 }
 
 std::string time_figure(const std::vector<Row>& rows) {
@@ -117,10 +124,12 @@ std::string time_figure(const std::vector<Row>& rows) {
       "<p class=\"legend\"><span><i style=\"background:var(--compute)\"></i>computing</span>"
       "<span><i style=\"background:var(--compression)\"></i>compressing</span>"
       "<span><i style=\"background:var(--network)\"></i>network and waiting</span></p>";
-  return figure("Where a node’s 30 s go",
-                legend + stacked_chart("Seconds of 30, mean node, by preset", stacks, kSeedsSeconds),
-                "The mean node. Waiting includes waiting for a turn on the machine’s cores.",
-                table({"preset", "compute s", "compress s", "network s"}, lines));
+  return figure(
+      "Where a node’s 30 s go",
+      legend + stacked_chart("Seconds of 30, mean node, by preset", stacks, kSeedsSeconds),
+      "The mean node. Waiting includes waiting for a turn on the machine’s cores; it is counted when work is "
+      "handed in, so that a node that had none leaves its time open.",
+      table({"preset", "compute s", "compress s", "network s"}, lines));
 }
 
 std::string spread_figure(const std::vector<Row>& rows) {
@@ -181,17 +190,15 @@ std::string ratio_section(const SeedsReport& report) {
     for (const auto& rows : groups) {
       const Row* best = best_of(rows);
       const auto row = std::ranges::find(rows, preset, [](const Row& other) { return other.cell.preset; });
-      const double share = best && row != rows.end() ? ratio(*row, *best) : kUnknown;
-      heat.back().shares.push_back(share);
-      lines.back().push_back(decimal_text(share));
+      const double part = best && row != rows.end() ? share(*row, *best) : kUnknown;
+      heat.back().shares.push_back(part);
+      lines.back().push_back(decimal_text(part));
     }
   }
   Line head = {"preset"};
   head.insert(head.end(), columns.begin(), columns.end());
   return "<section><h2>Against the best preset</h2>\n" +
-         paragraph(
-             "Batches, as a share of the best preset’s in the same column; the median of the rounds’ own "
-             "ratios.") +
+         paragraph("Batches, as a share of the best preset’s in the same column; medians of the rounds.") +
          fmt::format(
              "<div class=\"grid\">{}</div></section>\n",
              figure("Share of the best", heat_chart("Share of the best preset’s batches", columns, heat), "",
@@ -218,7 +225,7 @@ std::string published_section() {
          fmt::format("<div class=\"grid\">{}</div></section>\n",
                      figure("Batches in 30 s, as published",
                             bar_chart("Batches in 30 s as the seeds published", bars), "",
-                            table({"preset", "batches/30 s", "net", "ratio"}, lines)));
+                            table({"preset", "batches/30 s", "net", "ratio"}, lines)));
 }
 
 std::string buffers_section(const SeedsReport& report) {
@@ -234,13 +241,13 @@ std::string buffers_section(const SeedsReport& report) {
       const auto [low, high] = round_range(row);
       points.push_back({size, row.figures.batches, count_text(row.figures.batches), low, high});
       lines.push_back({size, count_text(row.figures.batches), range_text(low, high),
-                       decimal_text(best ? ratio(row, *best) : kUnknown),
+                       decimal_text(best ? share(row, *best) : kUnknown),
                        rate_text(row.figures.bytes_per_second)});
     }
     words += paragraph(fmt::format("{}: ", workload.title) + buffers_sentence(rows, report.conditions));
     figures += figure(workload.title, line_chart("Batches in 30 s by socket buffer size", points),
                       "Batches in 30 s by the size asked for; upright lines span the rounds.",
-                      table({"buffers", "batches/30 s", "rounds", "of the best", "net"}, lines));
+                      table({"buffers", "batches/30 s", "rounds", "of the best", "net"}, lines));
   }
   if (figures.empty()) return "";
   return "<section><h2>Socket buffers, adaptive preset, loopback</h2>\n" + words +
@@ -254,17 +261,17 @@ std::string logging_section(const SeedsReport& report) {
   std::vector<Bar> bars;
   std::vector<Line> lines;
   for (const Row& row : rows) {
-    const double share = silent == rows.end() ? kUnknown : ratio(row, *silent);
+    const double kept = silent == rows.end() ? kUnknown : ratio(row, *silent);
     const auto [low, high] = round_range(row);
-    bars.push_back({.label = row.cell.log, .value = share, .text = decimal_text(share)});
+    bars.push_back({.label = row.cell.log, .value = kept, .text = decimal_text(kept)});
     lines.push_back(
-        {row.cell.log, count_text(row.figures.batches), range_text(low, high), decimal_text(share)});
+        {row.cell.log, count_text(row.figures.batches), range_text(low, high), decimal_text(kept)});
   }
   return "<section><h2>Logging, the seeds’ model, loopback</h2>\n" + paragraph(logging_sentence(rows)) +
          fmt::format(
              "<div class=\"grid\">{}</div></section>\n",
              figure("Batches against a silent pool", bar_chart("Batches against a silent pool", bars),
-                    "The log goes to a file.", table({"log", "batches/30 s", "rounds", "of silent"}, lines)));
+                    "The log goes to a file.", table({"log", "batches/30 s", "rounds", "of silent"}, lines)));
 }
 
 std::string problems(const SeedsReport& report) {

@@ -127,7 +127,7 @@ TEST(SentencesTest, differences_within_the_noise_are_called_level) {
   const std::vector<Row> rows = {row("early", {10, 10, 10}), row("current", {95, 96, 97}),
                                  row("adaptive", {95, 100, 105})};
   const std::string text = comparison_sentences(rows);
-  EXPECT_NE(text.find("adaptive did the most, 100 batches in 30 s; early the fewest, 10 (0.10 of it)."),
+  EXPECT_NE(text.find("Most batches: adaptive, 100 in 30 s. Fewest: early, 10 (0.10 of it)."),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("up to 10 % apart: by that measure current is level with the best."), std::string::npos)

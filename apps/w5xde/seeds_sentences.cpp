@@ -25,8 +25,34 @@ std::string list_of(const std::vector<std::string>& names) {
   return fmt::format("{} and {}", fmt::join(first, ", "), names.back());
 }
 
+std::string preset_name(const Row& row) {
+  return row.cell.preset;
+}
+
 std::string size_name(const Row& row) {
   return fmt::format("{} MB", row.cell.socket_buffer_bytes >> 20);
+}
+
+// Who did most and least, and whether that is more than what a row's own rounds lie apart.
+std::string comparison(const std::vector<Row>& rows, std::string (*name)(const Row&)) {
+  const auto known = with(rows, &Figures::batches);
+  if (known.size() < 2) return "";
+  const Row& best = *best_of(known);
+  const Row& last = *std::ranges::min_element(known, {}, [](const Row& row) { return row.figures.batches; });
+  std::string text = fmt::format("Most batches: {}, {} in 30 s. Fewest: {}, {} ({} of it).", name(best),
+                                 count_text(best.figures.batches), name(last),
+                                 count_text(last.figures.batches), decimal_text(share(last, best)));
+  const double noise = noise_of(known);
+  if (!std::isfinite(noise)) return text + " There was one round: nothing tells how far it would vary.";
+  text += fmt::format(" Rounds of the same lie up to {} apart", percent_text(noise));
+  std::vector<std::string> level;
+  for (const Row& row : known) {
+    if (&row != &best && share(row, best) >= 1 - noise) level.push_back(name(row));
+  }
+  if (level.empty()) return text + "; the lead is larger than that.";
+  if (level.size() + 1 == known.size()) return text + ", so none stands out.";
+  return text + fmt::format(": by that measure {} {} level with the best.", list_of(level),
+                            level.size() == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -38,24 +64,7 @@ double noise_of(const std::vector<Row>& rows) {
 }
 
 std::string comparison_sentences(const std::vector<Row>& rows) {
-  const auto known = with(rows, &Figures::batches);
-  const Row* best = best_of(known);
-  if (known.size() < 2) return "";
-  const Row& last = *std::ranges::min_element(known, {}, [](const Row& row) { return row.figures.batches; });
-  std::string text = fmt::format("{} did the most, {} batches in 30 s; {} the fewest, {} ({} of it).",
-                                 best->cell.preset, count_text(best->figures.batches), last.cell.preset,
-                                 count_text(last.figures.batches), decimal_text(ratio(last, *best)));
-  const double noise = noise_of(known);
-  if (!std::isfinite(noise)) return text + " There was one round: nothing tells how far it would vary.";
-  text += fmt::format(" Rounds of one preset lie up to {} apart", percent_text(noise));
-  std::vector<std::string> level;
-  for (const Row& row : known) {
-    if (row.cell.preset != best->cell.preset && ratio(row, *best) >= 1 - noise)
-      level.push_back(row.cell.preset);
-  }
-  if (level.empty()) return text + "; the lead is larger than that.";
-  return text + fmt::format(": by that measure {} {} level with the best.", list_of(level),
-                            level.size() == 1 ? "is" : "are");
+  return comparison(rows, preset_name);
 }
 
 std::string time_sentence(const std::vector<Row>& rows) {
@@ -95,18 +104,11 @@ std::string loss_sentence(const std::vector<Row>& rows) {
 }
 
 std::string buffers_sentence(const std::vector<Row>& rows, const Conditions& conditions) {
-  const auto known = with(rows, &Figures::batches);
-  const Row* best = best_of(known);
-  if (known.size() < 2) return "";
-  const Row& last = *std::ranges::min_element(known, {}, [](const Row& row) { return row.figures.batches; });
-  std::string text = fmt::format("{} did the most; {} did {} of it.", size_name(*best), size_name(last),
-                                 decimal_text(ratio(last, *best)));
-  const double noise = noise_of(known);
-  if (std::isfinite(noise))
-    text += fmt::format(" Rounds of one size lie up to {} apart.", percent_text(noise));
+  std::string text = comparison(rows, size_name);
+  if (text.empty()) return "";
   const auto granted = std::min(conditions.receive_buffer_bytes_max, conditions.send_buffer_bytes_max);
   const bool beyond = std::ranges::any_of(
-      known, [&](const Row& row) { return granted > 0 && row.cell.socket_buffer_bytes > granted; });
+      rows, [&](const Row& row) { return granted > 0 && row.cell.socket_buffer_bytes > granted; });
   if (beyond) {
     text += fmt::format(" The kernel's own limit (net.core.rmem_max, wmem_max) is {}.",
                         size_text(static_cast<double>(granted)));
@@ -120,12 +122,11 @@ std::string logging_sentence(const std::vector<Row>& rows) {
   };
   const auto silent = named("silent"), verbose = named("verbose");
   if (silent == rows.end() || verbose == rows.end()) return "";
-  const double share = ratio(*verbose, *silent);
-  if (!std::isfinite(share)) return "";
-  std::string text =
-      share < 1
-          ? fmt::format("Verbose logging cost {} of the batches", percent_text(1 - share))
-          : fmt::format("Verbose logging cost no batches ({} times the silent pool's)", decimal_text(share));
+  const double left = ratio(*verbose, *silent);
+  if (!std::isfinite(left)) return "";
+  std::string text = left < 1 ? fmt::format("Verbose logging cost {} of the batches", percent_text(1 - left))
+                              : fmt::format("Verbose logging cost no batches ({} times the silent pool's)",
+                                            decimal_text(left));
   text += "; the seeds told of 24 to 42 %.";
   const double noise = noise_of(rows);
   if (std::isfinite(noise))

@@ -72,11 +72,11 @@ std::string presets_text(const std::vector<Row>& rows) {
 }
 
 std::string study_text(const std::vector<Row>& rows, const std::string& title,
-                       const std::function<std::string(const Row&)>& label, const Row* baseline) {
+                       const std::function<std::string(const Row&)>& label,
+                       const std::function<double(const Row&)>& part) {
   std::vector<Line> lines = {{"", "batches/30 s", "ratio", "net/s", "memory"}};
   for (const Row& row : rows) {
-    lines.push_back({label(row), count_text(row.figures.batches),
-                     decimal_text(baseline ? ratio(row, *baseline) : kUnknown),
+    lines.push_back({label(row), count_text(row.figures.batches), decimal_text(part(row)),
                      rate_text(row.figures.bytes_per_second), size_text(row.figures.memory_bytes)});
   }
   return title + "\n" + table(lines) + "\n";
@@ -98,14 +98,16 @@ std::string to_text(const SeedsReport& report) {
     text += study_text(
         rows, fmt::format("socket buffers, {}, adaptive; ratio to the best", workload),
         [](const Row& row) { return fmt::format("{} MB", row.cell.socket_buffer_bytes >> 20); },
-        best_of(rows));
+
+        [best = best_of(rows)](const Row& row) { return best ? share(row, *best) : kUnknown; });
   }
   const auto logging = report.group("logging", "seeds", "loopback");
   if (!logging.empty()) {
     const auto silent = std::ranges::find(logging, "silent", [](const Row& row) { return row.cell.log; });
     text += study_text(
         logging, "logging, seeds, adaptive; ratio to silent", [](const Row& row) { return row.cell.log; },
-        silent == logging.end() ? nullptr : &*silent);
+
+        [&](const Row& row) { return silent == logging.end() ? kUnknown : ratio(row, *silent); });
   }
   for (const Row& row : report.rows) {
     if (row.problem.empty()) continue;
