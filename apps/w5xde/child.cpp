@@ -23,6 +23,9 @@ namespace {
 // For a pool that was told to stop, to say goodbye and to save.
 constexpr auto kGrace = std::chrono::seconds(10);
 
+// What a shell exits with, and so do we.
+constexpr int kNotThere = 127;
+
 // Between fork and exec: nothing that allocates.
 [[noreturn]] void become(char* const* arguments, int output) {
   setpgid(0, 0);
@@ -33,7 +36,7 @@ constexpr auto kGrace = std::chrono::seconds(10);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   execvp(arguments[0], arguments);
-  _exit(127);
+  _exit(kNotThere);
 }
 
 std::vector<pollfd> running(std::span<Child> children) {
@@ -108,7 +111,8 @@ std::string Child::last_words() const {
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) last = line;
   }
-  return fmt::format("{}: {}", name_, last.empty() ? "ended without a word" : last);
+  if (last.empty()) last = exit_code_ == kNotThere ? "there is no such program" : "ended without a word";
+  return fmt::format("{}: {}", name_, last);
 }
 
 Status wait_for(std::span<Child> children, const Watch& watch) {

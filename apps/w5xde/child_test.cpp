@@ -63,7 +63,9 @@ TEST_F(ChildTest, what_is_forgotten_is_killed_with_all_it_started) {
 
 TEST_F(ChildTest, a_program_that_is_not_there_fails_as_a_shell_says_it) {
   auto child = Child::start({"w5xde-no-such-program"}).value();
-  EXPECT_FALSE(wait_for({&child, 1}, {}).ok());
+  const Status status = wait_for({&child, 1}, {});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "w5xde-no-such-program: there is no such program");
   EXPECT_EQ(child.exit_code(), 127);
 }
 

@@ -167,8 +167,9 @@ CLI::App* add_seeds(CLI::App& bench, SeedsBenchOptions& options) {
   seeds->add_option("--engine", options.engine, "The engine's shared library");
   seeds->footer(
       "Examples:\n"
-      "  w5xde bench seeds                                          all of it, half an hour\n"
-      "  w5xde bench seeds --only presets,seeds,loopback --seconds 6    the seeds' own table, two minutes");
+      "  w5xde bench seeds                                              all of it, half an hour\n"
+      "  w5xde bench seeds --only presets,seeds,loopback --seconds 6    the seeds' own table, a minute or "
+      "two");
   return seeds;
 }
 
