@@ -106,11 +106,12 @@ std::optional<int> Child::exit_code() {
 }
 
 std::string Child::last_words() const {
-  std::string last;
+  std::string before, last;
   std::ifstream file(output_);
   for (std::string line; std::getline(file, line);) {
-    if (!line.empty()) last = line;
+    if (!line.empty()) before = std::exchange(last, line);
   }
+  if (!before.empty()) last = before + " " + last;
   if (last.empty()) last = exit_code_ == kNotThere ? "there is no such program" : "ended without a word";
   return fmt::format("{}: {}", name_, last);
 }

@@ -31,7 +31,7 @@ class Child {
   void signal(int number) const;
   // What it exited with, 128 + N when signal N ended it; none while it runs.
   std::optional<int> exit_code();
-  // "w5xde serve" and the last line it wrote.
+  // What was started, and the last two lines that it wrote.
   std::string last_words() const;
 
  private:
