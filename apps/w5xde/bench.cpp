@@ -13,7 +13,8 @@
 #include "learn/engine.h"
 #include "learn/seeds.h"
 #include "nursery.h"
-#include "record/summary.h"
+#include "pool_run.h"
+#include "seeds_report.h"
 
 namespace w5xde {
 
@@ -107,51 +108,14 @@ Result<double> compute(const Bench& bench, unsigned lanes, double seconds) {
   return total;
 }
 
-// A pool, run as a person would run it.
 Result<Summary> pool(const BenchOptions& options, const Bench& bench, const std::filesystem::path& folder) {
-  const auto json = folder / "summary.json";
-  std::vector<std::string> words = {"w5xde",
-                                    "train",
-                                    (folder / "run").string(),
-                                    "--nodes",
-                                    std::to_string(options.nodes),
-                                    "--log",
-                                    "silent",
-                                    "--json",
-                                    json.string(),
-                                    "--model",
-                                    bench.config.model,
-                                    "--data",
-                                    bench.config.data,
-                                    "--seconds",
-                                    fmt::format("{}", options.seconds)};
-  for (const auto& [name, value] : options.given) {
-    if (name == "model" || name == "data" || name == "seconds") continue;
-    words.push_back("--" + name);
-    words.push_back(value);
-  }
-  const pid_t pid = fork();
-  if (pid == 0) {
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv("/proc/self/exe", arguments.data());
-    _exit(127);
-  }
-  int state = 0;
-  waitpid(pid, &state, 0);
-  if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
-    return Error{ErrorKind::system, "the pool did not run to its end"};
-  W5XDE_TRY(const MappedFile file, MappedFile::open(json));
-  W5XDE_TRY(Summary summary, summary_from_json(text_of(file.bytes())));
-  std::filesystem::remove_all(folder / "run");
-  return summary;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  Words flags = {"--log", "silent", "--seconds", fmt::format("{}", options.seconds)};
+  Given given = options.given;
+  given.try_emplace("model", bench.config.model);
+  given.try_emplace("data", bench.config.data);
+  given.erase("seconds");
+  for (const auto& [name, value] : given) flags.insert(flags.end(), {"--" + name, value});
+  return run_pool({.nodes = options.nodes, .flags = flags, .folder = folder, .engine = options.engine}, {});
 }
 
 // By how much the busiest node did more than the idlest, of what the idlest did.

@@ -2,12 +2,10 @@
 #include "node/join.h"
 
 #include <fmt/format.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <csignal>
-
 #include "commands.h"
+#include "interrupt.h"
 #include "node/machine.h"
 #include "nursery.h"
 
@@ -15,41 +13,13 @@ namespace w5xde {
 
 namespace {
 
-// Ctrl-C and its like, as something to wait for. Made once the nursery runs, which must not inherit it.
-class Interrupt {
- public:
-  Interrupt() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals_, nullptr);
-    descriptor_ = signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  ~Interrupt() { close(descriptor_); }
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
-
-  int descriptor() const { return descriptor_; }
-  // Whether it came. From then on a second one ends the program at once.
-  bool came() const {
-    signalfd_siginfo ignored;
-    if (read(descriptor_, &ignored, sizeof ignored) != sizeof ignored) return false;
-    sigprocmask(SIG_UNBLOCK, &signals_, nullptr);
-    return true;
-  }
-
- private:
-  sigset_t signals_;
-  int descriptor_;
-};
-
 Result<ExitCode> run(const JoinCommand& options) {
   W5XDE_TRY(const Address address, parse_address(options.address));
   if (options.nodes == 0) return invalid("--nodes begins at 1");
   W5XDE_TRY(const auto engine, find_engine(options.engine));
   W5XDE_TRY(Nursery nursery,
             Nursery::start({.engine = engine, .threads = options.threads, .log = options.log}));
-  const Interrupt interrupt;
+  const Interrupt interrupt;  // once the nursery runs, which must not inherit it
   W5XDE_CHECK(nursery.start_nodes(
       {.count = options.nodes,
        .address = address,

@@ -48,6 +48,7 @@ struct Line {
   JoinCommand join;
   EvalOptions eval;
   BenchOptions bench;
+  SeedsBenchOptions seeds;
   std::string serve_listen = "127.0.0.1:5555";
   std::string target;
   std::string json;
@@ -149,6 +150,29 @@ CLI::App* add_bench(CLI::App& bench, Line& line, const char* name, const char* h
   return command;
 }
 
+CLI::App* add_seeds(CLI::App& bench, SeedsBenchOptions& options) {
+  auto* seeds =
+      bench.add_subcommand("seeds", "Every preset on every workload over every link, and two studies.");
+  seeds->add_option("--seconds", options.seconds, "How long each is measured, all rounds together")
+      ->capture_default_str();
+  seeds->add_option("--nodes", options.nodes, "Nodes of the pool")->capture_default_str();
+  seeds->add_option("--rounds", options.rounds, "In how many turns; the median counts")
+      ->capture_default_str();
+  seeds->add_option(
+      "--only", options.only,
+      "Words with commas between: parts (presets, buffers, logging), presets, workloads (seeds, "
+      "2M), links (loopback, 100mbit)");
+  seeds->add_option("--out", options.out, "The folder for report.html and report.json")
+      ->capture_default_str();
+  seeds->add_option("--engine", options.engine, "The engine's shared library");
+  seeds->footer(
+      "Examples:\n"
+      "  w5xde bench seeds                                              all of it, half an hour\n"
+      "  w5xde bench seeds --only presets,seeds,loopback --seconds 6    the seeds' own table, a minute or "
+      "two");
+  return seeds;
+}
+
 }  // namespace
 }  // namespace w5xde
 
@@ -178,6 +202,7 @@ int main(int argc, char** argv) {
                 "Example:\n  w5xde bench compute --model mlp:10,20,10 --data synthetic --lanes 2");
   add_bench(*bench, line, "pool", "A pool beside the engine alone, interleaved.",
             "Example:\n  w5xde bench pool --model mlp:10,20,10 --data synthetic --nodes 10 --mode async");
+  const auto* seeds_command = add_seeds(*bench, line.seeds);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -195,5 +220,6 @@ int main(int argc, char** argv) {
   if (status_command->parsed()) return status(line.target, line.json);
   if (inspect_command->parsed()) return inspect(line.target);
   if (eval_command->parsed()) return eval(line.eval);
+  if (seeds_command->parsed()) return bench_seeds(line.seeds);
   return compute_command->parsed() ? bench_compute(line.bench) : bench_pool(line.bench);
 }

@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
+
+#include "figure_text.h"
 
 namespace w5xde {
 
 namespace {
 
 constexpr double kPlainEverySeconds = 10;
-
-std::string clock_of(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
-  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
 
 }  // namespace
 
@@ -32,7 +27,7 @@ std::string progress_line(const StatusReport& report, double seconds_limit) {
   }
   if (seconds_limit > 0 && (left < 0 || seconds_limit - report.seconds < left))
     left = seconds_limit - report.seconds;
-  if (left >= 0) line += "  ETA " + clock_of(left);
+  if (left >= 0) line += "  ETA " + clock_text(left);
   return line;
 }
 

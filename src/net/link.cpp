@@ -31,8 +31,8 @@ struct Link::State : std::enable_shared_from_this<Link::State> {
 
   // Reads from one stream, holds the bytes back for as long as the link's shape says, writes to the other.
   struct Pump {
-    Pump(State& s, Pipe& p, Stream& f, Stream& t, std::uint64_t seed)
-        : state(s), pipe(p), from(f), to(t), random(seed), flip_in(next_flip()) {}
+    Pump(State& s, Pipe& p, Stream& f, Stream& t, Instant& way, std::uint64_t seed)
+        : state(s), pipe(p), from(f), to(t), way_free_at(way), random(seed), flip_in(next_flip()) {}
     ~Pump() { state.loop.cancel(timer); }
 
     void read();
@@ -48,6 +48,7 @@ struct Link::State : std::enable_shared_from_this<Link::State> {
     Pipe& pipe;
     Stream& from;
     Stream& to;
+    Instant& way_free_at;  // as free_at, for all pumps that go this way
     Random random;
     std::uint64_t flip_in;
     std::deque<Chunk> queue;
@@ -82,6 +83,7 @@ struct Link::State : std::enable_shared_from_this<Link::State> {
   const Instant started;
   bool partitioned = false;
   std::uint64_t flipped = 0;
+  Instant there_free_at{}, back_free_at{};
   std::unique_ptr<TcpListener> listener;
   std::list<std::shared_ptr<Pipe>> pipes;
 };
@@ -97,7 +99,9 @@ std::size_t Link::State::Pump::queue_bytes_max() const {
   // What the link itself holds while bytes travel; with less, the delay would limit the rate.
   const double in_flight = state.shape.bytes_per_second * seconds_of(state.shape.delay) * 2;
   const std::size_t unlimited = state.shape.bytes_per_second == 0 ? 64 * kMiB : 0;
-  return std::max({kQueueBytesMin, static_cast<std::size_t>(in_flight), unlimited});
+  // On a shared link everybody waits behind what each has queued.
+  const std::size_t least = state.shape.shared ? kChunkBytes : kQueueBytesMin;
+  return std::max({least, static_cast<std::size_t>(in_flight), unlimited});
 }
 
 void Link::State::Pump::read() {
@@ -118,12 +122,12 @@ void Link::State::Pump::read() {
     }
     chunk.bytes.resize(*count);
     flip(chunk.bytes);
-    const Instant now = state.loop.now();
-    free_at = std::max(free_at, now);
+    Instant& free = state.shape.shared ? way_free_at : free_at;
+    free = std::max(free, state.loop.now());
     if (state.shape.bytes_per_second != 0) {
-      free_at += duration_of(static_cast<double>(*count) / state.shape.bytes_per_second);
+      free += duration_of(static_cast<double>(*count) / state.shape.bytes_per_second);
     }
-    chunk.due = free_at + state.shape.delay;
+    chunk.due = free + state.shape.delay;
     queued_bytes += *count;
     queue.push_back(std::move(chunk));
   }
@@ -187,8 +191,8 @@ void Link::State::join(std::unique_ptr<Stream> near, std::unique_ptr<Stream> far
   auto pipe = std::make_shared<Pipe>();
   pipe->near = std::move(near);
   pipe->far = std::move(far);
-  pipe->there = std::make_unique<Pump>(*this, *pipe, *pipe->near, *pipe->far, random.next());
-  pipe->back = std::make_unique<Pump>(*this, *pipe, *pipe->far, *pipe->near, random.next());
+  pipe->there = std::make_unique<Pump>(*this, *pipe, *pipe->near, *pipe->far, there_free_at, random.next());
+  pipe->back = std::make_unique<Pump>(*this, *pipe, *pipe->far, *pipe->near, back_free_at, random.next());
   pipes.push_back(pipe);
   pipe->there->read();
   if (!pipe->dead) pipe->back->read();

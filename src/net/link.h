@@ -13,6 +13,7 @@ namespace w5xde {
 struct LinkShape {
   Duration delay = Duration::zero();        // each way
   double bytes_per_second = 0;              // each way; 0: no limit
+  bool shared = false;                      // all connections have that rate together, not each
   Duration stall_every = Duration::zero();  // nothing moves for stall_for, every so often; 0: never
   Duration stall_for = Duration::zero();
   std::uint64_t flip_every_bytes = 0;  // one bit is flipped about that often; 0: never

@@ -102,6 +102,56 @@ TEST_F(LinkTest, the_rate_is_limited_each_way) {
   EXPECT_GE(loop_.now() - start, milliseconds(400));
 }
 
+// Bytes go to the server until so many have come through the link's other end.
+class SharedLinkTest : public testing::Test {
+ protected:
+  // How long two connections take to carry `bytes` each, one way.
+  double seconds_for(const LinkShape& shape, std::size_t bytes) {
+    std::vector<std::unique_ptr<Stream>> sinks, sources;
+    std::size_t arrived = 0;
+    const auto listener =
+        TcpListener::listen(loop_, {"127.0.0.1", 0}, {}, [&](std::unique_ptr<Stream> stream) {
+          sinks.push_back(std::move(stream));
+          drain(*sinks.back(), arrived);
+        }).value();
+    const auto link = Link::start(loop_, listener->address(), shape, 7).value();
+    const Instant begun = loop_.now();
+    const std::vector<std::byte> load(bytes);
+    for (int i = 0; i < 2; ++i) {
+      connect_tcp(loop_, {.address = link->address()}, random_, [&](Result<std::unique_ptr<Stream>> stream) {
+        sources.push_back(std::move(stream).value());
+        pour(*sources.back(), load);
+      });
+    }
+    loop_.run_until([&] { return arrived == 2 * bytes; });
+    return seconds_of(loop_.now() - begun);
+  }
+
+ private:
+  static void pour(Stream& stream, Bytes load) {
+    const iovec part{const_cast<std::byte*>(load.data()), load.size()};
+    const std::size_t count = load.empty() ? 0 : stream.write({&part, 1}).value();
+    if (load.size() > count)
+      stream.when_writable([&stream, rest = load.subspan(count)] { pour(stream, rest); });
+  }
+  static void drain(Stream& stream, std::size_t& arrived) {
+    std::vector<std::byte> landing(65536);
+    const iovec part{landing.data(), landing.size()};
+    const auto count = stream.read({&part, 1});
+    if (!count) return;
+    arrived += *count;
+    stream.when_readable([&stream, &arrived] { drain(stream, arrived); });
+  }
+
+  AsioLoop loop_;
+  Random random_{1};
+};
+
+TEST_F(SharedLinkTest, two_connections_have_the_rate_each_unless_they_share_it) {
+  EXPECT_GE(seconds_for({.bytes_per_second = 5e6}, 1'000'000), 0.19);
+  EXPECT_GE(seconds_for({.bytes_per_second = 5e6, .shared = true}, 1'000'000), 0.39);
+}
+
 TEST_F(LinkTest, a_stall_holds_everything_up_and_ends) {
   connect({.stall_every = milliseconds(5), .stall_for = milliseconds(20)});
   for (int i = 1; i <= 20; ++i) {

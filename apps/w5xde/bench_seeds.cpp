@@ -1,0 +1,207 @@
+// w5xde bench seeds: every preset on every workload over every link, a pool at a time.
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <thread>
+
+#include "commands.h"
+#include "figure_text.h"
+#include "interrupt.h"
+#include "link_lab.h"
+#include "node/machine.h"
+#include "nursery.h"
+#include "seeds_plan.h"
+#include "seeds_report.h"
+#include "w5xde/version.h"
+
+namespace w5xde {
+
+namespace {
+
+// A pool's start and end, beside what is measured; a first guess, until some have run.
+constexpr double kOverheadSeconds = 2.5;
+
+std::uint64_t number_in(const char* path) {
+  std::uint64_t number = 0;
+  std::ifstream(path) >> number;
+  return number;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
+  return text;
+}
+
+Conditions conditions_of(const SeedsBenchOptions& options) {
+  utsname kernel{};
+  uname(&kernel);
+  return {.date = today(),
+          .version = std::string(kVersion),
+          .processor = processor_name(),
+          .kernel = fmt::format("{} {}", kernel.sysname, kernel.release),
+          .cores = std::thread::hardware_concurrency(),
+          .receive_buffer_bytes_max = number_in("/proc/sys/net/core/rmem_max"),
+          .send_buffer_bytes_max = number_in("/proc/sys/net/core/wmem_max"),
+          .nodes = options.nodes,
+          .rounds = options.rounds,
+          .seconds = options.seconds,
+          .link = {},
+          .complete = true};
+}
+
+// fmt::print throws when nobody reads any more; here it is a signal that says so.
+template <class... Args>
+void say(std::FILE* file, fmt::format_string<Args...> format, Args&&... args) {
+  std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), file);
+}
+
+// A folder for pools to run in, that goes with this.
+class Scratch {
+ public:
+  Scratch() { std::filesystem::create_directories(path); }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("w5xde-seeds-{}", getpid());
+};
+
+// "[12/99] adaptive, 2M, 100mbit, round 2 of 3, 14:05 left": one line on a terminal, a line a turn in a pipe.
+class TurnProgress {
+ public:
+  TurnProgress(std::size_t turns, unsigned rounds, double seconds)
+      : turns_(turns), rounds_(rounds), turn_seconds_(seconds + kOverheadSeconds) {}
+  ~TurnProgress() {
+    if (terminal_) say(stderr, "\r\x1b[K");
+  }
+  TurnProgress(const TurnProgress&) = delete;
+  TurnProgress& operator=(const TurnProgress&) = delete;
+
+  void begin(const Cell& cell, unsigned round) {
+    const double passed = seconds_of(clock_.now() - begun_);
+    if (done_ > 0) turn_seconds_ = passed / static_cast<double>(done_);
+    what_ = fmt::format("[{}/{}] {}, round {} of {}", ++done_, turns_, name_of(cell), round + 1, rounds_);
+    ends_ = passed + turn_seconds_ * static_cast<double>(turns_ - done_ + 1);
+    if (terminal_) return show();
+    say(stderr, "{}, {} left\n", what_, clock_text(ends_ - passed));
+  }
+  void show() const {
+    if (!terminal_) return;
+    say(stderr, "\r\x1b[K{}, {} left", what_, clock_text(ends_ - seconds_of(clock_.now() - begun_)));
+    std::fflush(stderr);
+  }
+
+ private:
+  SteadyClock clock_;
+  const Instant begun_ = clock_.now();
+  const std::size_t turns_;
+  const unsigned rounds_;
+  double turn_seconds_;
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  std::size_t done_ = 0;
+  double ends_ = 0;
+  std::string what_;
+};
+
+class SeedsBench {
+ public:
+  explicit SeedsBench(const SeedsBenchOptions& options) : options_(options) {}
+
+  Result<ExitCode> run() {
+    if (options_.nodes == 0 || options_.rounds == 0 || !(options_.seconds > 0)) {
+      return invalid("--nodes, --rounds and --seconds must be more than 0");
+    }
+    W5XDE_TRY([[maybe_unused]] const auto engine, find_engine(options_.engine));
+    W5XDE_TRY(const auto cells, chosen(seeds_cells(), options_.only));
+    std::error_code error;
+    std::filesystem::create_directories(options_.out, error);
+    if (error)
+      return invalid(fmt::format("--out {}: {}; name another folder", options_.out, error.message()));
+    report_ = {.conditions = conditions_of(options_), .rows = {}};
+    for (const Cell& cell : cells) report_.rows.push_back({.cell = cell});
+    W5XDE_CHECK(measure(cells));
+    return tell();
+  }
+
+ private:
+  Status measure(const std::vector<Cell>& cells) {
+    const bool slow = std::ranges::any_of(cells, [](const Cell& cell) { return cell.link != "loopback"; });
+    if (slow) {
+      W5XDE_TRY(lab_, LinkLab::open({}));
+      report_.conditions.link = lab_->how();
+    }
+    std::vector<std::vector<Figures>> rounds(cells.size(), std::vector<Figures>(options_.rounds));
+    const auto turns = interleaved(cells, options_.rounds);
+    TurnProgress progress(turns.size(), options_.rounds, options_.seconds / options_.rounds);
+    for (const Turn& turn : turns) {
+      progress.begin(cells[turn.cell], turn.round);
+      const auto summary = run_cell(cells[turn.cell], progress);
+      if (interrupt_.pending()) {
+        report_.conditions.complete = false;
+        break;
+      }
+      if (summary.ok()) {
+        rounds[turn.cell][turn.round] = figures_of(*summary);
+      } else {
+        report_.rows[turn.cell].problem = summary.error().message;
+      }
+    }
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      report_.rows[i].figures = median_of(rounds[i]);
+      for (const Figures& round : rounds[i]) report_.rows[i].rounds_batches.push_back(round.batches);
+    }
+    return {};
+  }
+
+  Result<Summary> run_cell(const Cell& cell, const TurnProgress& progress) {
+    const PoolRun pool{.nodes = options_.nodes,
+                       .flags = flags_of(cell, options_.nodes, options_.seconds / options_.rounds),
+                       .folder = scratch_.path,
+                       .engine = options_.engine};
+    const Watch watch{.interrupt = interrupt_.descriptor(), .every_second = [&] { progress.show(); }};
+    return cell.link == "loopback" ? run_pool(pool, watch) : lab_->run_pool(pool, watch);
+  }
+
+  Result<ExitCode> tell() const {
+    const std::filesystem::path out = options_.out;
+    say(stdout, "{}", to_text(report_));
+    W5XDE_CHECK(write_text(out / "report.json", to_json(report_)));
+    W5XDE_CHECK(write_text(out / "report.html", report_html(report_)));
+    say(stdout, "{}, {}\n", (out / "report.html").string(), (out / "report.json").string());
+    if (!report_.conditions.complete) {
+      say(stderr, "w5xde: stopped; the report has what was measured until then\n");
+      return kInterrupted;
+    }
+    const bool failed =
+        std::ranges::any_of(report_.rows, [](const Row& row) { return !row.problem.empty(); });
+    return failed ? kFailed : kSuccess;
+  }
+
+  const SeedsBenchOptions& options_;
+  // Also when the terminal or the reader of a pipe is gone: the link must not be left behind.
+  const Interrupt interrupt_{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+  const Scratch scratch_;
+  std::unique_ptr<LinkLab> lab_;
+  SeedsReport report_;
+};
+
+}  // namespace
+
+ExitCode bench_seeds(const SeedsBenchOptions& options) {
+  auto code = SeedsBench(options).run();
+  return code.ok() ? *code : report(code.error());
+}
+
+}  // namespace w5xde

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+
+#include "child.h"
+#include "record/summary.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// What a pool is asked for, whichever way it is run.
+struct PoolRun {
+  unsigned nodes = 1;
+  Words flags;                   // of the run: --model, --seconds, …
+  std::filesystem::path folder;  // there already; what the pool writes lies in it while it runs
+  std::string engine;            // empty: the one beside this program
+};
+
+// A pool on this machine, run as a person would run it: w5xde train.
+Result<Summary> run_pool(const PoolRun& pool, const Watch& watch);
+
+// The coordinator's part of a command, from its first word on: `command` is train or serve.
+Words coordinator_words(const std::string& command, const PoolRun& pool);
+std::filesystem::path output_of(const PoolRun& pool);
+// Waits for the pool, reads what it came to, and tidies up after it.
+Result<Summary> summary_of(const PoolRun& pool, std::span<Child> children, const Watch& watch);
+
+}  // namespace w5xde

@@ -1,0 +1,123 @@
+// report.json: rows of one shape, whichever part they belong to; a number that is not known is null.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "seeds_report.h"
+
+namespace w5xde {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kParts = {std::pair{"presets", "rows"}, std::pair{"buffers", "buffer_study"},
+                               std::pair{"logging", "logging_study"}};
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+double number_in(const Json& json) {
+  return json.is_null() ? kUnknown : json.get<double>();
+}
+
+Json json_of(const Row& row) {
+  Json json = {{"preset", row.cell.preset},
+               {"workload", row.cell.workload},
+               {"link", row.cell.link},
+               {"socket_buffer_bytes", row.cell.socket_buffer_bytes},
+               {"log", row.cell.log}};
+  for (const Column& column : kColumns) json[column.name] = number(row.figures.*column.value);
+  Json rounds = Json::array();
+  for (const double batches : row.rounds_batches) rounds.push_back(number(batches));
+  json["batches_per_30s_of_rounds"] = std::move(rounds);
+  json["problem"] = row.problem;
+  return json;
+}
+
+Row row_in(const Json& json, const std::string& part) {
+  Row row{.cell = {.part = part,
+                   .preset = json.at("preset"),
+                   .workload = json.at("workload"),
+                   .link = json.at("link"),
+                   .socket_buffer_bytes = json.at("socket_buffer_bytes"),
+                   .log = json.at("log")},
+          .figures = {},
+          .rounds_batches = {},
+          .problem = json.at("problem")};
+  for (const Column& column : kColumns) row.figures.*column.value = number_in(json.at(column.name));
+  for (const Json& round : json.at("batches_per_30s_of_rounds")) {
+    row.rounds_batches.push_back(number_in(round));
+  }
+  return row;
+}
+
+Json json_of(const Conditions& conditions) {
+  return {{"date", conditions.date},
+          {"version", conditions.version},
+          {"processor", conditions.processor},
+          {"cores", conditions.cores},
+          {"kernel", conditions.kernel},
+          {"receive_buffer_bytes_max", conditions.receive_buffer_bytes_max},
+          {"send_buffer_bytes_max", conditions.send_buffer_bytes_max},
+          {"nodes", conditions.nodes},
+          {"seconds", number(conditions.seconds)},
+          {"rounds", conditions.rounds},
+          {"link", conditions.link},
+          {"complete", conditions.complete}};
+}
+
+Conditions conditions_in(const Json& json) {
+  return {.date = json.at("date"),
+          .version = json.at("version"),
+          .processor = json.at("processor"),
+          .kernel = json.at("kernel"),
+          .cores = json.at("cores"),
+          .receive_buffer_bytes_max = json.at("receive_buffer_bytes_max"),
+          .send_buffer_bytes_max = json.at("send_buffer_bytes_max"),
+          .nodes = json.at("nodes"),
+          .rounds = json.at("rounds"),
+          .seconds = number_in(json.at("seconds")),
+          .link = json.at("link"),
+          .complete = json.at("complete")};
+}
+
+Json json_of_published() {
+  Json rows = Json::array();
+  for (const Published& seeds : kPublished) {
+    rows.push_back({{"preset", seeds.preset},
+                    {"batches_per_30s", number(seeds.batches)},
+                    {"throughput_bytes_per_second", number(seeds.bytes_per_second)},
+                    {"compression_ratio", number(seeds.ratio)}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string to_json(const SeedsReport& report) {
+  Json json = {{"conditions", json_of(report.conditions)}};
+  for (const auto& [part, key] : kParts) {
+    json[key] = Json::array();
+    for (const Row& row : report.rows) {
+      if (row.cell.part == part) json[key].push_back(json_of(row));
+    }
+  }
+  json["seeds_published"] = json_of_published();
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<SeedsReport> seeds_report_from_json(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    SeedsReport report{.conditions = conditions_in(json.at("conditions")), .rows = {}};
+    for (const auto& [part, key] : kParts) {
+      for (const Json& row : json.at(key)) report.rows.push_back(row_in(row, part));
+    }
+    return report;
+  } catch (const Json::exception& error) {
+    return corrupt(std::string("not a report of `w5xde bench seeds`: ") + error.what());
+  }
+}
+
+}  // namespace w5xde

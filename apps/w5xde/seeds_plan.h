@@ -1,0 +1,35 @@
+// What `w5xde bench seeds` measures, and in which order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "child.h"
+#include "seeds_report.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// Every cell of the report: presets, then the two studies.
+std::vector<Cell> seeds_cells();
+
+// Those that `only` asks for: words with commas between, each a part, a preset, a workload or a link. Words
+// of one kind are alternatives; kinds that are not mentioned are free. Empty: all.
+Result<std::vector<Cell>> chosen(const std::vector<Cell>& cells, const std::string& only);
+
+// One run of one cell.
+struct Turn {
+  std::size_t cell = 0;
+  unsigned round = 0;
+};
+// Cells that are compared with each other take turns, round by round, and each round begins with another of
+// them: who runs after whom is then nobody's advantage.
+std::vector<Turn> interleaved(const std::vector<Cell>& cells, unsigned rounds);
+
+// What `w5xde train` is asked for in this cell.
+Words flags_of(const Cell& cell, unsigned nodes, double seconds);
+
+// "adaptive, 2M, 100mbit", and what else sets the cell apart.
+std::string name_of(const Cell& cell);
+
+}  // namespace w5xde

@@ -1,0 +1,99 @@
+#include "seeds_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace w5xde {
+
+namespace {
+
+double mean_of_nodes(const Summary& summary, double NodeSummary::*value) {
+  double sum = 0;
+  for (const NodeSummary& node : summary.per_node) sum += node.*value;
+  return sum / static_cast<double>(summary.per_node.size());
+}
+
+}  // namespace
+
+Published published(std::string_view preset) {
+  const auto* found = std::ranges::find(kPublished, preset, &Published::preset);
+  return found == kPublished.end() ? Published{.preset = preset} : *found;
+}
+
+double median(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return kUnknown;
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+Figures figures_of(const Summary& summary) {
+  if (!(summary.seconds > 0) || summary.per_node.empty()) return {};
+  const double scale = kSeedsSeconds / summary.seconds;
+  const auto [idlest, busiest] = std::ranges::minmax(summary.per_node, {}, &NodeSummary::batches);
+  const auto least = static_cast<double>(idlest.batches), most = static_cast<double>(busiest.batches);
+  return {.batches = static_cast<double>(summary.batches) * scale,
+          .bytes_per_second = summary.throughput_bytes_per_second,
+          .network_seconds = mean_of_nodes(summary, &NodeSummary::network_seconds) * scale,
+          .compression_seconds = mean_of_nodes(summary, &NodeSummary::compression_seconds) * scale,
+          .compute_seconds = mean_of_nodes(summary, &NodeSummary::compute_seconds) * scale,
+          .compression_ratio = summary.compression_ratio,
+          .memory_bytes = static_cast<double>(summary.memory_bytes),
+          .node_batches_min = least * scale,
+          .node_batches_max = most * scale,
+          .node_spread = least > 0 ? most / least - 1 : kUnknown,
+          .loss_first = summary.loss.first,
+          .loss_last = summary.loss.last};
+}
+
+Figures median_of(std::span<const Figures> rounds) {
+  Figures medians;
+  for (const Column& column : kColumns) {
+    std::vector<double> values;
+    for (const Figures& round : rounds) values.push_back(round.*column.value);
+    medians.*column.value = median(std::move(values));
+  }
+  return medians;
+}
+
+double ratio(const Row& row, const Row& baseline) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(row.rounds_batches.size(), baseline.rounds_batches.size()); ++i) {
+    ratios.push_back(row.rounds_batches[i] / baseline.rounds_batches[i]);
+  }
+  return median(std::move(ratios));
+}
+
+double share(const Row& row, const Row& best) {
+  return row.figures.batches / best.figures.batches;
+}
+
+double round_spread(const Row& row) {
+  std::vector<double> known = row.rounds_batches;
+  std::erase_if(known, [](double value) { return !std::isfinite(value); });
+  if (known.size() < 2) return kUnknown;
+  const auto [least, most] = std::ranges::minmax(known);
+  const double spread = (most - least) / median(known);
+  return std::isfinite(spread) ? spread : kUnknown;
+}
+
+const Row* best_of(std::span<const Row> rows) {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    if (!std::isfinite(row.figures.batches)) continue;
+    if (!best || row.figures.batches > best->figures.batches) best = &row;
+  }
+  return best;
+}
+
+std::vector<Row> SeedsReport::group(std::string_view part, std::string_view workload,
+                                    std::string_view link) const {
+  std::vector<Row> found;
+  std::ranges::copy_if(rows, std::back_inserter(found), [&](const Row& row) {
+    return row.cell.part == part && row.cell.workload == workload && row.cell.link == link;
+  });
+  return found;
+}
+
+}  // namespace w5xde
