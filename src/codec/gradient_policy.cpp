@@ -20,17 +20,18 @@ constexpr double kSparseBytes = 5.5;
 
 }  // namespace
 
-GradientPolicy::GradientPolicy(const BlockLayout& layout) {
+GradientPolicy::GradientPolicy(const BlockLayout& layout, double density) {
   const auto floats = static_cast<double>(layout.floats());
+  const double coding_seconds = floats * kCodingSecondsPerFloat;
   const GradientCodec int8{.kind = GradientKind::int8};
-  const GradientCodec topk{.kind = GradientKind::topk, .density = 0.01};
   candidates_ = {Candidate{.bytes = floats * sizeof(float)},
                  Candidate{.codec = int8,
                            .bytes = static_cast<double>(encoded_bytes_max(int8, layout)),
-                           .coding_seconds = floats * kCodingSecondsPerFloat},
-                 Candidate{.codec = topk,
-                           .bytes = kSparseBytes * topk.density * static_cast<double>(layout.parameters()),
-                           .coding_seconds = floats * kCodingSecondsPerFloat}};
+                           .coding_seconds = coding_seconds}};
+  if (density == 0) return;
+  candidates_.push_back({.codec = {.kind = GradientKind::topk, .density = density},
+                         .bytes = kSparseBytes * density * static_cast<double>(layout.parameters()),
+                         .coding_seconds = coding_seconds});
 }
 
 void GradientPolicy::measured(const GradientCodec& codec, double seconds) {

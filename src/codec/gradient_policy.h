@@ -5,9 +5,9 @@
 //   gentle         loses little: none, then int8, then topk
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "codec/gradient.h"
 
@@ -15,7 +15,8 @@ namespace w5xde {
 
 class GradientPolicy {
  public:
-  explicit GradientPolicy(const BlockLayout& layout);
+  // `density` of the sparse codec; 0: it is no choice.
+  GradientPolicy(const BlockLayout& layout, double density);
 
   // A link rate of 0 is one that is not known yet: nothing is lost for a guess.
   struct Conditions {
@@ -39,7 +40,7 @@ class GradientPolicy {
     double step_seconds = 0;  // as of the last choice
   };
 
-  std::array<Candidate, 3> candidates_;
+  std::vector<Candidate> candidates_;
   std::size_t current_ = 0;
 };
 

@@ -8,7 +8,7 @@ namespace {
 class GradientPolicyTest : public testing::Test {
  protected:
   std::shared_ptr<const BlockLayout> layout_ = BlockLayout::make({{"w", Shape{1000, 2000}}}, 1 << 24).value();
-  GradientPolicy policy_{*layout_};
+  GradientPolicy policy_{*layout_, 0.01};
 
   GradientKind chosen(double bytes_per_second, double computing_seconds) {
     return policy_.choose({.link_bytes_per_second = bytes_per_second, .computing_seconds = computing_seconds})
@@ -32,6 +32,11 @@ TEST_F(GradientPolicyTest, a_slow_link_takes_the_harshest_and_one_between_the_ge
       << "0.16 s for all, 0.04 for a quarter, 0.002 for a hundredth";
   EXPECT_EQ(chosen(3e6, 0.08), GradientKind::topk);
   EXPECT_EQ(policy_.describe(), "topk:0.01 (a step in 0.12 s, not 2.7)");
+}
+
+TEST_F(GradientPolicyTest, where_changes_are_not_sparse_the_sparse_codec_is_no_choice) {
+  policy_ = GradientPolicy(*layout_, 0);
+  EXPECT_EQ(chosen(3e6, 0.08), GradientKind::int8);
 }
 
 TEST_F(GradientPolicyTest, it_changes_with_the_link_but_not_to_and_fro) {

@@ -160,6 +160,7 @@ class Coordinator final : private Session::Host {
   // Where the choice of a lossy codec is ours: of each node's contributions, and of parameters.
   std::map<NodeId, GradientPolicy> gradient_policies_;
   std::optional<GradientPolicy> parameter_policy_;
+  double parameter_density_ = 0;
   AnswerForm answer_;  // of nodes whose answers are as the configuration says
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;

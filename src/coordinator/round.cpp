@@ -19,6 +19,7 @@ constexpr double kSmoothingMin = 0.005, kSmoothingMax = 0.3;
 constexpr double kHope = 0.99;
 // Speeds closer than this count as equal, or noise would cut steps unevenly.
 constexpr double kEqualSpeeds = 1.6;
+constexpr double kEqualCosts = 0.1;  // of the step's time
 // What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
 constexpr double kLeaseSecondsMax = 2;
 constexpr std::uint32_t kUnmeasuredSlots = 2;
@@ -245,27 +246,54 @@ std::uint32_t Round::capacity_of(const Node& node) const {
   return static_cast<std::uint32_t>(std::clamp(kLeaseSecondsMax / node.seconds_per_slot, 1.0, 1e6));
 }
 
-// How much of a step each node should get, relative to the others.
-std::vector<std::pair<NodeId, double>> Round::weights() const {
+// How many of so many slots each node should get, so that all finish together: where a node's speed is v and
+// a step costs it c beside the computing, (T - c) v of them, with T such that they add up.
+std::vector<std::pair<NodeId, double>> Round::shares_of(double slots) const {
+  struct Member {
+    NodeId id = 0;
+    double speed = 0, cost = 0;
+  };
+  std::vector<Member> members;
   double slowest = 0, fastest = 0, total = 0;
-  std::size_t measured = 0;
   for (const auto& [id, node] : nodes_) {
     if (node.seconds_per_slot == 0) continue;
     const double speed = 1 / node.seconds_per_slot;
-    slowest = measured == 0 ? speed : std::min(slowest, speed);
+    slowest = total == 0 ? speed : std::min(slowest, speed);
     fastest = std::max(fastest, speed);
     total += speed;
-    ++measured;
   }
-  const bool equal = measured == 0 || fastest < kEqualSpeeds * slowest;
-  const double mean = measured == 0 ? 1 : total / static_cast<double>(measured);
-  std::vector<std::pair<NodeId, double>> weights;
+  const bool measured = total > 0;
+  const bool equal = !measured || fastest < kEqualSpeeds * slowest;
+  const auto known = static_cast<double>(
+      std::ranges::count_if(nodes_, [](const auto& node) { return node.second.seconds_per_slot > 0; }));
+  const double mean = measured ? total / known : 1;
   for (const auto& [id, node] : nodes_) {
     if (node.late || turns_.rests(id)) continue;
-    const double speed = node.seconds_per_slot == 0 ? mean : 1 / node.seconds_per_slot;
-    weights.emplace_back(id, equal ? 1.0 : speed);
+    const bool own = !equal && node.seconds_per_slot > 0;
+    members.push_back({id, own ? 1 / node.seconds_per_slot : mean, measured ? node.step_seconds : 0});
   }
-  return weights;
+  std::vector<std::pair<NodeId, double>> shares;
+  if (members.empty()) return shares;
+  // Costs that differ by less than noise count as equal, or noise would cut steps unevenly.
+  const auto [least, most] = std::ranges::minmax(members, {}, &Member::cost);
+  const auto time_of = [&] {
+    double speed = 0, spent = 0;
+    for (const Member& member : members) {
+      speed += member.speed;
+      spent += member.speed * member.cost;
+    }
+    return (slots + spent) / speed;
+  };
+  if (most.cost - least.cost < kEqualCosts * time_of()) {
+    for (Member& member : members) member.cost = 0;
+  }
+  // One that could not even be back in time stays out of it.
+  for (double time = time_of(); members.size() > 1; time = time_of()) {
+    if (std::erase_if(members, [&](const Member& member) { return member.cost >= time; }) == 0) break;
+  }
+  const double time = time_of();
+  for (const Member& member : members) shares.emplace_back(member.id, (time - member.cost) * member.speed);
+  return shares;
 }
 
 // How many slots of its share a node gets at once: half, so that the rest can still go to another if this one
@@ -280,13 +308,12 @@ double Round::portion_of(const Node& node, double share) {
 // of the step is part of its share; the share of one that cannot take it yet stays open for it.
 void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
   if (step.ledger.open_slots() == 0) return;
-  auto shares = weights();
-  double total = 0, outstanding = step.ledger.open_slots();
-  for (const auto& [id, weight] : shares) {
-    total += weight;
-    outstanding += nodes_.at(id).held_slots(step);
+  double outstanding = step.ledger.open_slots();
+  for (const auto& [id, node] : nodes_) {
+    if (!node.late && !turns_.rests(id)) outstanding += node.held_slots(step);
   }
-  for (auto& [id, weight] : shares) weight = outstanding * weight / total - nodes_.at(id).held_slots(step);
+  auto shares = shares_of(outstanding);
+  for (auto& [id, share] : shares) share -= nodes_.at(id).held_slots(step);
   const bool alone = shares.size() == 1;
   while (step.ledger.open_slots() > 0 && !shares.empty()) {
     const auto most = std::ranges::max_element(shares, {}, &std::pair<NodeId, double>::second);

@@ -54,6 +54,9 @@ class Round {
   // What a lease and its answer cost beside the computing: where that is little, a step is given out bit by
   // bit, so that whoever is faster just now computes more of it. Not said: too much for that.
   void set_exchange_seconds(NodeId node, double seconds) { nodes_.at(node).exchange_seconds = seconds; }
+  // What a step costs it beside the computing, however little it computes of it: its parameters, and one
+  // exchange. Shares are such that all finish together.
+  void set_step_seconds(NodeId node, double seconds) { nodes_.at(node).step_seconds = seconds; }
 
   enum class Verdict {
     accepted,   // add it to the step
@@ -120,6 +123,7 @@ class Round {
     double turnaround = 0;    // from lease (or the step's begin) to answer, a slot
     double deviation = 0.25;  // of a lease's seconds from the estimate, relative
     double exchange_seconds = std::numeric_limits<double>::infinity();
+    double step_seconds = 0;
     bool late = false;
     std::vector<Held> held;
 
@@ -139,7 +143,7 @@ class Round {
   void help_stragglers(Step& step, Instant now, std::vector<Grant>& grants);
   std::uint32_t capacity_of(const Node& node) const;
   static double portion_of(const Node& node, double share);
-  std::vector<std::pair<NodeId, double>> weights() const;
+  std::vector<std::pair<NodeId, double>> shares_of(double slots) const;
   bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
   Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
 

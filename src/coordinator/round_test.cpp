@@ -122,6 +122,27 @@ TEST(Round, gives_a_faster_node_more) {
   EXPECT_NEAR(pool.slots_of(2, step), 8, 1);
 }
 
+TEST(Round, gives_a_node_behind_a_slow_link_less_so_that_all_finish_together) {
+  Pool pool({.slots = 64});
+  const std::vector<NodeId> nodes = {1, 2};
+  for (const NodeId node : nodes) pool.join(node);
+  run_steps(pool, nodes, 4);
+  // 16 slots are 16 ms of computing: (T - 16 ms) + T = 64 ms.
+  pool.round.set_step_seconds(1, 0.016);
+  run_steps(pool, nodes, 4);
+  const std::uint64_t step = pool.round.front_step();
+  EXPECT_NEAR(pool.slots_of(1, step), 24, 1);
+  EXPECT_NEAR(pool.slots_of(2, step), 40, 1);
+  // One that could not be back in time even with nothing to compute stays out of it.
+  pool.round.set_step_seconds(1, 0.2);
+  run_steps(pool, nodes, 4);
+  EXPECT_EQ(pool.slots_of(1, pool.round.front_step()), 0u);
+  // Small differences are no reason to cut a step unevenly.
+  pool.round.set_step_seconds(1, 0.002);
+  run_steps(pool, nodes, 4);
+  EXPECT_EQ(pool.slots_of(1, pool.round.front_step()), 32u);
+}
+
 // Runs one step with nodes of these speeds, from its first answer to its commit; how long that takes.
 double step_seconds(Pool& pool, const std::map<NodeId, double>& slot_seconds) {
   const std::uint64_t end = pool.commits + 1;

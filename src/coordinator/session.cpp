@@ -250,6 +250,11 @@ double Session::exchange_seconds() const {
   return kExchangeSeconds + round_trip + bytes * seconds_per_byte;
 }
 
+double Session::step_seconds() {
+  const double rate = connection_->outgoing_bytes_per_second();
+  return exchange_seconds() + (rate > 0 ? parameter_bytes_ / rate : 0);
+}
+
 namespace {
 
 PayloadSender::Lossless lossless_of(const SectionCodec* codec, LosslessPolicy& policy) {
@@ -259,8 +264,11 @@ PayloadSender::Lossless lossless_of(const SectionCodec* codec, LosslessPolicy& p
 }  // namespace
 
 Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
+  const std::uint64_t before = sender_.stats().wire_bytes;
   W5XDE_CHECK(broadcast.send(learner, version_sent_, lossless_of(codec, parameter_policy_), *connection_,
                              sender_.stats()));
+  const auto bytes = static_cast<double>(sender_.stats().wire_bytes - before);
+  parameter_bytes_ = parameter_bytes_ == 0 ? bytes : 0.8 * parameter_bytes_ + 0.2 * bytes;
   version_sent_ = learner.version();
   return {};
 }

@@ -89,6 +89,8 @@ class Session final : private Connection::Owner {
 
   // What a lease and its answer cost beside the computing, as far as is known of the link.
   double exchange_seconds() const;
+  // What a step costs it beside the computing: parameters there, a contribution back.
+  double step_seconds();
 
   // What the summary says of it, kept up to date by the host and by bytes().
   NodeSummary tally;
@@ -137,6 +139,7 @@ class Session final : private Connection::Owner {
   bool has_feedback_ = false;
   LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
   double contribution_bytes_ = 0;                  // that travel, of the last ones
+  double parameter_bytes_ = 0;                     // likewise
   KeptSamples kept_;
   std::uint64_t version_sent_ = kNoVersion;
   std::vector<Out> out_;

@@ -17,6 +17,9 @@ constexpr std::uint32_t kPiecesAStep = 8;
 // Where bytes move faster than this, sending a sample again costs less than looking for it.
 constexpr double kCacheBytesPerSecondMax = 200e6;
 
+// Of contributions, where the choice of a sparse codec is ours.
+constexpr double kAutomaticDensity = 0.005;
+
 bool is_lossy(const GradientCodec& codec) {
   return codec.kind != GradientKind::none;
 }
@@ -123,11 +126,21 @@ void Coordinator::choose_gradient_codecs() {
     const double rate = session->outgoing_bytes_per_second();
     slowest_down = slowest_down == 0 ? rate : std::min(slowest_down, rate);
     if (!up || computing == 0) continue;
-    GradientPolicy& policy = gradient_policies_.try_emplace(id, *shape_.parameters).first->second;
+    GradientPolicy& policy =
+        gradient_policies_.try_emplace(id, *shape_.parameters, kAutomaticDensity).first->second;
     (void)policy.choose({session->connection().link().receive_bytes_per_second, computing});
   }
   if (!down || longest == 0) return;
-  if (!parameter_policy_) parameter_policy_.emplace(*shape_.parameters);
+  // What sparse contributions change is sparse too, if the optimizer does not smear it: all of it is sent.
+  const OptimizerOptions& optimizer = options_.config.optimizer;
+  const bool sparse = optimizer.kind == OptimizerOptions::Kind::sgd && optimizer.momentum == 0 &&
+                      optimizer.weight_decay == 0 && up;
+  const double density =
+      sparse ? std::min(1.0, 1.25 * kAutomaticDensity * static_cast<double>(round_->nodes())) : 0;
+  if (!parameter_policy_ || density != parameter_density_) {
+    parameter_policy_.emplace(*shape_.parameters, density);
+    parameter_density_ = density;
+  }
   if (const GradientCodec codec = parameter_policy_->choose({slowest_down, longest});
       codec != broadcast_->codec()) {
     broadcast_->set_codec(codec);
@@ -181,7 +194,9 @@ Status Coordinator::send_parameters(Session& session) {
 
 void Coordinator::measure_links() {
   for (const auto& [id, session] : sessions_) {
-    if (session->is_ready()) round_->set_exchange_seconds(id, session->exchange_seconds());
+    if (!session->is_ready()) continue;
+    round_->set_exchange_seconds(id, session->exchange_seconds());
+    round_->set_step_seconds(id, session->step_seconds());
   }
 }
 
