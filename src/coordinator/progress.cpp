@@ -40,7 +40,8 @@ void Coordinator::commit_step() {
                             round_->front_step())));
   }
   round_->commit(loop_.now());
-  reduction_.emplace(round_->slots_of(round_->front_step()), learner_->floats());
+  grow();
+  begin_reduction();
   bad_answers_.clear();
   counted_.step = round_->front_step();
   const auto send_all = [this] {
@@ -183,6 +184,7 @@ CheckpointInfo Coordinator::info() const {
   if (!engine_.empty()) info.engine = engine_;
   if (!processor_.empty()) info.processor = processor_;
   info.model_fingerprint = learner_->model_fingerprint();
+  if (global_batch_) info.batch_growth = global_batch_->state();
   return info;
 }
 
@@ -204,8 +206,7 @@ void Coordinator::write_checkpoint() {
 void Coordinator::write_gathered() {
   auto blocks = learner_->blocks();
   for (const CheckpointBlock& block : feedback_->blocks()) blocks.push_back(block);
-  if (!broadcast_->shown().empty())
-    blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
+  if (!broadcast_->shown().empty()) blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
   const std::uint64_t version = learner_->version();
   const bool best = evaluated_version_ == version && best_loss_ == evaluation_->loss;
   const auto done = [this, version, alive = std::weak_ptr(alive_)](const Recorder::Written& written) {
