@@ -221,5 +221,9 @@ int main(int argc, char** argv) {
   if (inspect_command->parsed()) return inspect(line.target);
   if (eval_command->parsed()) return eval(line.eval);
   if (seeds_command->parsed()) return bench_seeds(line.seeds);
+  if (const auto batch = line.bench.given.find("batch");
+      batch != line.bench.given.end() && batch->second == "auto")
+    return report(
+        invalid("a bench compares at one batch; say --batch N, as `w5xde train --batch auto` chose it"));
   return compute_command->parsed() ? bench_compute(line.bench) : bench_pool(line.bench);
 }

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "batch_choice.h"
 #include "node/join.h"
 #include "node/machine.h"
 #include "record/checkpoint.h"
@@ -70,7 +71,7 @@ void send_packet(int socket, const json& map) {
   (void)!send(socket, packet.data(), packet.size(), MSG_NOSIGNAL);  // nobody listens: we end soon
 }
 
-Status initialise_here(const EngineLibrary& library, const json& request) {
+Result<json> initialise_here(const EngineLibrary& library, const json& request) {
   W5XDE_TRY(const auto engine,
             library.make(model_of(request.at("model")), request.at("model_file").get<std::string>()));
   const ModelDescription& description = engine->description();
@@ -89,7 +90,20 @@ Status initialise_here(const EngineLibrary& library, const json& request) {
   if (description.buffers->floats() > 0) {
     blocks.push_back({"buffers", description.buffers.get(), state.subspan(description.parameters->floats())});
   }
-  return write_checkpoint(request.at("checkpoint").get<std::string>(), info, blocks);
+  W5XDE_CHECK(write_checkpoint(request.at("checkpoint").get<std::string>(), info, blocks));
+  return json::object();
+}
+
+Result<json> try_batches_here(const EngineLibrary& library, const json& request) {
+  W5XDE_TRY(const auto engine,
+            library.make(model_of(request.at("model")), request.at("model_file").get<std::string>()));
+  const std::uint64_t seed = request.at("seed");
+  W5XDE_TRY(const auto data, open_dataset(request.at("data").get<std::string>(), Split::train, seed));
+  const auto sizes = request.at("sizes").get<std::vector<std::uint32_t>>();
+  W5XDE_TRY(const auto trials, try_batches(*engine, *data, seed, sizes));
+  json rates = json::array();
+  for (const BatchTrial& trial : trials) rates.push_back({trial.batch, trial.samples_per_second});
+  return json{{"rates", std::move(rates)}};
 }
 
 // The nursery's own process.
@@ -131,7 +145,9 @@ class Keeper {
   void answer(const EngineLibrary& library, const json& request) {
     const std::string what = request.at("do");
     if (what == "initialise") {
-      initialise(library, request);
+      in_child([&] { return initialise_here(library, request); });
+    } else if (what == "try batches") {
+      in_child([&] { return try_batches_here(library, request); });
     } else if (what == "nodes") {
       library_ = &library;
       nodes_ = request;
@@ -148,19 +164,20 @@ class Keeper {
     }
   }
 
-  // In a child of its own: initialising starts threads, and nodes must be forked from a process without.
-  void initialise(const EngineLibrary& library, const json& request) {
+  // What computes starts threads, and nodes must be forked from a process without.
+  template <class Work>
+  void in_child(const Work& work) {
     const pid_t pid = fork();
     if (pid == 0) {
-      const Status status = initialise_here(library, request);
-      send_packet(socket_, status.ok() ? json::object() : json_of(status.error()));
+      const Result<json> result = work();
+      send_packet(socket_, result.ok() ? *result : json_of(result.error()));
       _exit(0);
     }
     int state = 0;
     waitpid(pid, &state, 0);
     if (pid < 0 || !WIFEXITED(state) || WEXITSTATUS(state) != 0) {
-      send_packet(socket_, {{"error", "the process that initialises the model died"},
-                            {"kind", int(ErrorKind::system)}});
+      send_packet(socket_,
+                  {{"error", "the process that makes the model died"}, {"kind", int(ErrorKind::system)}});
     }
   }
 
@@ -297,6 +314,22 @@ Status Nursery::initialise(const ModelOptions& model, const std::filesystem::pat
                                                 {"checkpoint", checkpoint.string()}}
                                                .dump()));
   return {};
+}
+
+Result<std::vector<BatchTrial>> Nursery::try_batches(const ModelOptions& model,
+                                                     const std::filesystem::path& model_file,
+                                                     std::uint64_t seed, const std::string& data,
+                                                     const std::vector<std::uint32_t>& sizes) {
+  W5XDE_TRY(const std::string answer, ask(json{{"do", "try batches"},
+                                               {"model", json_of(model)},
+                                               {"model_file", model_file.string()},
+                                               {"seed", seed},
+                                               {"data", data},
+                                               {"sizes", sizes}}
+                                              .dump()));
+  std::vector<BatchTrial> trials;
+  for (const auto& rate : json::parse(answer).at("rates")) trials.push_back({rate.at(0), rate.at(1)});
+  return trials;
 }
 
 Status Nursery::start_nodes(const Nodes& nodes) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "learn/engine.h"
 #include "net/tcp.h"
+#include "record/summary.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
@@ -34,6 +35,12 @@ class Nursery {
   // Writes the checkpoint of step 0.
   Status initialise(const ModelOptions& model, const std::filesystem::path& model_file, std::uint64_t seed,
                     const std::filesystem::path& checkpoint);
+
+  // How fast the engine is with slots of these sizes (batch_choice.h), made of what --data names.
+  Result<std::vector<BatchTrial>> try_batches(const ModelOptions& model,
+                                              const std::filesystem::path& model_file, std::uint64_t seed,
+                                              const std::string& data,
+                                              const std::vector<std::uint32_t>& sizes);
 
   struct Nodes {
     unsigned count = 1;

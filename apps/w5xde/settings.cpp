@@ -71,6 +71,17 @@ Setting choice(std::string name, std::string help, T& value, Parse parse) {
           true};
 }
 
+// A number of samples, or `auto`: to be measured. run.toml gets the number once it is known.
+Setting measured(const std::string& name, std::string help, std::uint32_t& value, bool& measure) {
+  Setting setting = number(name, std::move(help), true, value);
+  setting.get = [&measure, get = setting.get] { return measure ? "auto" : get(); };
+  setting.set = [&measure, set = setting.set](const std::string& text) -> Status {
+    measure = text == "auto";
+    return measure ? Status() : set(text);
+  };
+  return setting;
+}
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -89,7 +100,8 @@ std::string toml_of(const Setting& setting) {
   const std::string value = setting.get();
   std::int64_t ignored = 0;
   const auto parsed = std::from_chars(value.data(), value.data() + value.size(), ignored);
-  return setting.text || parsed.ec == std::errc::result_out_of_range ? quoted(value) : value;
+  const bool text = setting.text || value == "auto" || parsed.ec == std::errc::result_out_of_range;
+  return text ? quoted(value) : value;
 }
 
 }  // namespace
@@ -102,9 +114,16 @@ std::vector<Setting> settings_of(RunConfig& c) {
            c.evaluation_data),
       word("loss", "auto, cross-entropy, mse, or own (the module's forward(inputs, targets))", true, c.loss),
       choice("mode", "sync: the same bits for any nodes; async: no waiting", c.mode, parse_mode),
-      number("batch", "samples a slot", true, c.batch),
+      measured("batch", "samples a slot; auto: measured, and slots with it", c.batch, c.batch_measured),
       number("slots", "slots a step: the global batch is batch × slots, whatever the nodes", true, c.slots),
       number("accumulate", "multiplies the slots of a step", true, c.accumulate),
+      word("global-batch", "fixed, or auto: it doubles as the noise of gradients allows (sync)", true,
+           c.growth.policy),
+      number("global-batch-max", "samples a step that it may grow to; 0: 64 times the first", true,
+             c.growth.samples_max),
+      number("global-batch-every", "steps between two growths, at least", true, c.growth.every),
+      word("global-batch-scaling", "of the learning rate: auto (by the optimizer), linear, sqrt, none", true,
+           c.growth.scaling),
       number("max-staleness", "async: versions by which a gradient may be late and count in full", true,
              c.max_staleness),
       number("steps", "end after so many steps", false, c.steps),

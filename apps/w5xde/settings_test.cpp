@@ -63,6 +63,10 @@ const Given kOther = {{"model", "mlp:10,20,10"},
                       {"batch", "7"},
                       {"slots", "9"},
                       {"accumulate", "3"},
+                      {"global-batch", "auto"},
+                      {"global-batch-max", "8192"},
+                      {"global-batch-every", "20"},
+                      {"global-batch-scaling", "sqrt"},
                       {"max-staleness", "5"},
                       {"steps", "1234567890123"},
                       {"epochs", "0.1"},
@@ -216,6 +220,19 @@ TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_noth
             "batch = '-1' is not a number that fits; it is 32 by default");
   EXPECT_NE(refusal("batch = -1\n"), "accepted");
   EXPECT_NE(refusal("batch = true\n"), "accepted");
+}
+
+TEST_F(SettingsTest, a_batch_is_a_number_or_to_be_measured) {
+  RunConfig config;
+  auto settings = settings_of(config);
+  ASSERT_TRUE(apply(settings, {{"batch", "auto"}}).ok());
+  EXPECT_TRUE(config.batch_measured);
+  EXPECT_EQ(config.batch, 32u) << "the global batch that is asked for is that of the default";
+  EXPECT_TRUE(there_and_back(config).batch_measured);
+  ASSERT_TRUE(apply(settings, {{"batch", "64"}}).ok());
+  EXPECT_FALSE(config.batch_measured);
+  EXPECT_EQ(there_and_back(config).batch, 64u);
+  EXPECT_NE(refusal("batch = \"some\"").find("is not a number"), std::string::npos);
 }
 
 }  // namespace

@@ -95,6 +95,11 @@ void print(const StatusReport& report) {
   if (report.steps_total > 0) fmt::print(" of {}", report.steps_total);
   fmt::print("  loss {:.4f}  {:.0f} batches/s  {:.0f} s\n", report.loss, report.batches_per_second,
              report.seconds);
+  if (report.global_batch > 0) {
+    fmt::print("global batch {} samples, {} a slot", report.global_batch, report.batch);
+    if (report.noise_scale > 0) fmt::print(", noise scale {:.0f}", report.noise_scale);
+    fmt::print("\n");
+  }
   if (!report.nodes.empty()) {
     fmt::print("\n{:<20} {:<22} {:>10} {:>11} {:>9}  {}\n", "node", "from", "batches", "batches/s",
                "ms there", "");

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "batch_choice.h"
 #include "commands.h"
 #include "coordinator/coordinator.h"
 #include "net/signals.h"
@@ -58,6 +59,14 @@ Status refuse_changes(const Given& before, const Given& now, std::vector<Setting
   return {};
 }
 
+// The same command line begins a run and goes on with it: what was measured when it began is in its run.toml.
+void forget_measuring(Given& given) {
+  const auto batch = given.find("batch");
+  if (batch == given.end() || batch->second != "auto") return;
+  given.erase(batch);
+  given.erase("slots");
+}
+
 // A start that was refused before the first checkpoint decided nothing.
 bool begun(const std::filesystem::path& folder) {
   const auto run = RunFolder::look(folder);
@@ -74,6 +83,7 @@ Status check_model_file(const std::string& model) {
 
 Result<Asked> asked_of(const TrainOptions& options) {
   Asked asked;
+  Given now = options.given;
   auto settings = settings_of(asked.config);
   asked.folder = options.run.empty() || is_toml(options.run) ? new_run_folder() : options.run;
   if (is_toml(options.run)) {
@@ -86,10 +96,13 @@ Result<Asked> asked_of(const TrainOptions& options) {
   } else if (const auto toml = std::filesystem::path(asked.folder) / "run.toml";
              std::filesystem::exists(toml)) {
     W5XDE_TRY(const Given given, read_run_toml(toml));
-    if (begun(asked.folder)) W5XDE_CHECK(refuse_changes(given, options.given, settings));
+    if (begun(asked.folder)) {
+      forget_measuring(now);
+      W5XDE_CHECK(refuse_changes(given, now, settings));
+    }
     W5XDE_CHECK(apply(settings, given));
   }
-  W5XDE_CHECK(apply(settings, options.given));
+  W5XDE_CHECK(apply(settings, now));
   W5XDE_CHECK(asked.config.check());
   if (!begun(asked.folder)) W5XDE_CHECK(check_model_file(asked.config.model));
   return asked;
@@ -112,7 +125,7 @@ Result<Data> open_data(const RunConfig& config) {
       W5XDE_TRY(data.evaluation, open_dataset(config.evaluation_data, Split::train, config.seed));
     }
   }
-  if (config.batch > data.train->samples()) {
+  if (config.batch > data.train->samples() && !config.batch_measured) {
     return invalid(fmt::format("--batch {} is more than the data has: {} samples; take {} at most",
                                config.batch, data.train->samples(), data.train->samples()));
   }
@@ -124,6 +137,15 @@ Result<Data> open_data(const RunConfig& config) {
   data.loss = config.loss;
   if (data.loss == "auto") data.loss = data.train->classes() > 0 ? "cross-entropy" : "mse";
   return data;
+}
+
+ModelOptions model_options(const RunConfig& config, const Data& data, const std::string& device) {
+  return {.model = config.model,
+          .loss = data.loss,
+          .sample_shape = data.train->inputs().shape,
+          .classes = data.train->classes(),
+          .threads = config.threads,
+          .device = device};
 }
 
 // The run's checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so that
@@ -144,13 +166,8 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
     const Bytes bytes = file.bytes();
     W5XDE_CHECK(write_file_atomically(model_file, {&bytes, 1}));
   }
-  const ModelOptions model{.model = config.model,
-                           .loss = data.loss,
-                           .sample_shape = data.train->inputs().shape,
-                           .classes = data.train->classes(),
-                           .threads = config.threads,
-                           .device = device};
-  W5XDE_CHECK(nursery.initialise(model, model_file, config.seed, folder.checkpoint_path(0)));
+  W5XDE_CHECK(nursery.initialise(model_options(config, data, device), model_file, config.seed,
+                                 folder.checkpoint_path(0)));
   return CheckpointFile::open(folder.checkpoint_path(0));
 }
 
@@ -175,6 +192,11 @@ class Training {
   Result<ExitCode> run() {
     W5XDE_TRY(const Address address, listen_address(options_));
     W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
+    std::optional<Data> data;
+    if (asked_.config.batch_measured) {
+      W5XDE_TRY(data, open_data(asked_.config));
+      W5XDE_CHECK(measure_batch(*data));
+    }
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
     W5XDE_TRY(auto coordinator, listen(address, folder));
     std::optional<Signals> signals(std::in_place, loop_, std::initializer_list<int>{SIGINT, SIGTERM},
@@ -195,19 +217,38 @@ class Training {
                                          .device = options_.device,
                                          .model_cache = default_model_cache()}));
     }
-    W5XDE_TRY(const Data data, open_data(asked_.config));
+    if (!data) {
+      W5XDE_TRY(data, open_data(asked_.config));
+    }
     W5XDE_TRY(CheckpointFile checkpoint,
-              first_checkpoint(folder, asked_.config, data, options_.device, *nursery_, log_));
+              first_checkpoint(folder, asked_.config, *data, options_.device, *nursery_, log_));
     if (options_.nodes == 0) nursery_.reset();  // a coordinator alone is small
     std::optional<MappedFile> model_file;
     if (asked_.config.model.ends_with(".pt")) {
       W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
     }
     return train(*coordinator, folder,
-                 {std::move(checkpoint), data.train, data.evaluation, std::move(model_file), data.loss});
+                 {std::move(checkpoint), data->train, data->evaluation, std::move(model_file), data->loss});
   }
 
  private:
+  // Before any node computes here: it would be measured with them.
+  Status measure_batch(const Data& data) {
+    RunConfig& config = asked_.config;
+    const auto sizes = batch_sizes(config, data.train->samples());
+    W5XDE_TRY(trials_, nursery_->try_batches(model_options(config, data, options_.device),
+                                             config.model.ends_with(".pt") ? config.model : "", config.seed,
+                                             config.data, sizes));
+    for (const BatchTrial& trial : trials_)
+      log_.normal("{} samples a slot: {:.0f} samples/s", trial.batch, trial.samples_per_second);
+    const BatchChoice choice = choose_batch(config, trials_);
+    config.batch = choice.batch;
+    config.slots = choice.slots;
+    config.batch_measured = false;
+    log_.normal("--batch auto is --batch {} --slots {}", config.batch, config.slots);
+    return config.check();
+  }
+
   Result<std::unique_ptr<Coordinator>> listen(const Address& address, const RunFolder& folder) {
     auto coordinator = Coordinator::listen(
         loop_,
@@ -239,6 +280,7 @@ class Training {
     if (!coordinator.outcome()) return kInterrupted;  // the second signal does not wait
     Summary summary = coordinator.summary();
     summary.memory_bytes = memory;
+    summary.batch_trials = trials_;
     const std::string json = to_json(summary);
     W5XDE_CHECK(write_text(folder.summary(), json));
     if (!options_.json.empty()) W5XDE_CHECK(write_text(options_.json, json));
@@ -263,6 +305,7 @@ class Training {
   std::optional<Nursery> nursery_;  // before the log: it is forked while this process has one thread
   Log log_;
   AsioLoop loop_;
+  std::vector<BatchTrial> trials_;  // where the batch was measured
   bool stopped_ = false;
 };
 

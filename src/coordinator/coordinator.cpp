@@ -62,7 +62,8 @@ Status Coordinator::begin(Material material) {
       Sampler::Options{.samples = material.data->samples(), .batch = config.batch, .seed = config.seed},
       &pool_);
   const std::uint64_t slots_total = config.slots_total(batches_->sampler().slots_per_epoch());
-  const std::uint64_t steps_total = (slots_total + config.step_slots() - 1) / config.step_slots();
+  const std::uint64_t steps_total =
+      slots_total == 0 ? config.steps : (slots_total + config.step_slots() - 1) / config.step_slots();
   W5XDE_TRY(const Schedule schedule, parse_schedule(config.schedule, steps_total));
   W5XDE_TRY(
       learner_,
@@ -75,8 +76,11 @@ Status Coordinator::begin(Material material) {
                                 .slots = config.step_slots(),
                                 .slots_total = slots_total,
                                 .first_step = from.step,
-                                .grain = grain()});
-  reduction_.emplace(round_->slots_of(from.step), learner_->floats());
+                                .grain = grain(),
+                                .steps_total = config.growth.grows() ? config.steps : 0,
+                                .halves = config.growth.grows()});
+  W5XDE_CHECK(begin_growth(from));
+  begin_reduction();
   if (material.evaluation) {
     evaluation_batches_.emplace(
         material.evaluation,

@@ -14,6 +14,7 @@
 #include "coordinator/batches.h"
 #include "coordinator/broadcast.h"
 #include "coordinator/feedback.h"
+#include "coordinator/global_batch.h"
 #include "coordinator/learner.h"
 #include "coordinator/recorder.h"
 #include "coordinator/round.h"
@@ -128,6 +129,14 @@ class Coordinator final : private Session::Host {
   void committed(double loss, std::uint64_t samples, std::uint32_t slots);
   void record_step();
 
+  // How the global batch grows, where it does (coordinator/growth.cpp).
+  Status begin_growth(const CheckpointInfo& from);
+  void begin_reduction();
+  void grow();
+  void set_pace();
+  void report_growth(Summary& summary) const;
+  void report_growth(StatusReport& report) const;
+
   void begin_evaluation();
   void end_evaluation();
   bool run_over() const;
@@ -165,7 +174,8 @@ class Coordinator final : private Session::Host {
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;
   std::optional<Round> round_;
-  std::optional<Reduction> reduction_;  // sync: of the front step
+  std::optional<Reduction> reduction_;       // sync: of the front step
+  std::optional<GlobalBatch> global_batch_;  // where it grows
 
   Phase phase_ = Phase::waiting;
   std::optional<Status> outcome_;

@@ -73,7 +73,8 @@ Status Learner::restore(const CheckpointFile& checkpoint) {
 }
 
 double Learner::learning_rate() const {
-  return options_.optimizer.learning_rate * options_.schedule.factor(optimizer_.steps());
+  const Pace pace = pace_.value_or(Pace{.schedule_step = optimizer_.steps()});
+  return options_.optimizer.learning_rate * options_.schedule.factor(pace.schedule_step) * pace.factor;
 }
 
 std::string Learner::parameters_hash() const {

@@ -37,7 +37,15 @@ class Learner {
   const State& state() const { return state_; }
   Bytes state_bytes() const { return {state_->data(), floats_ * sizeof(float)}; }
   std::uint64_t model_fingerprint() const { return fingerprint_; }
+  // Of the next version.
   double learning_rate() const;
+  // Where the schedule is, and what the rate is multiplied with, from here on: where steps differ in size,
+  // their number does not say.
+  struct Pace {
+    std::uint64_t schedule_step = 0;
+    double factor = 1;
+  };
+  void set_pace(const Pace& pace) { pace_ = pace; }
   std::string parameters_hash() const;
 
   // Memory for a contribution to land in.
@@ -66,6 +74,7 @@ class Learner {
   std::uint64_t floats_;
   std::uint64_t fingerprint_;
   std::uint64_t version_ = 0;
+  std::optional<Pace> pace_;
   State state_;
   State other_;  // the version before, to be written over when nobody holds it
   mutable Optimizer optimizer_;

@@ -211,6 +211,15 @@ TEST_F(LearnerTest, buffers_that_are_given_back_are_used_again_and_not_hoarded) 
   EXPECT_LE(learner->spare().size(), 32u);
 }
 
+TEST_F(LearnerTest, a_pace_says_where_the_schedule_is_and_scales_the_rate) {
+  auto options = sgd(1);
+  options.schedule = parse_schedule("step:10,0.5", 0).value();
+  const auto learner = this->learner(options);
+  EXPECT_EQ(learner->learning_rate(), 1);
+  learner->set_pace({.schedule_step = 25, .factor = 4});
+  EXPECT_EQ(learner->learning_rate(), 1 * 0.25 * 4);
+}
+
 TEST(AllFiniteTest, one_float_that_is_no_number_is_found_wherever_it_is) {
   std::vector<float> values(67, -std::numeric_limits<float>::max());
   values[3] = std::numeric_limits<float>::denorm_min();

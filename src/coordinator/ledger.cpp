@@ -6,10 +6,10 @@
 
 namespace w5xde {
 
-Ledger::Ledger(std::uint32_t slots) : slots_(slots), open_slots_(slots) {
+Ledger::Ledger(std::uint32_t slots, std::uint32_t block_slots_max) : slots_(slots), open_slots_(slots) {
   // The fewest aligned blocks: the binary digits of the count, largest first.
   for (std::uint32_t first = 0; first < slots;) {
-    const std::uint32_t count = std::bit_floor(slots - first);
+    const std::uint32_t count = std::min(std::bit_floor(slots - first), block_slots_max);
     entries_[first] = {.block = {first, count}};
     first += count;
   }

@@ -36,7 +36,8 @@ class Ledger {
     bool open() const { return !answered && holders.empty(); }
   };
 
-  explicit Ledger(std::uint32_t slots);
+  // No block has more than `block_slots_max` slots, a power of two.
+  explicit Ledger(std::uint32_t slots, std::uint32_t block_slots_max = 1u << 31);
 
   std::uint32_t slots() const { return slots_; }
   std::uint32_t open_slots() const { return open_slots_; }

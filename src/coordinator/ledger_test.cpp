@@ -83,5 +83,12 @@ TEST(Ledger, opens_a_rejected_block) {
   EXPECT_EQ(ledger.open_slots(), 4u);
 }
 
+TEST(LedgerTest, no_block_is_larger_than_asked_for) {
+  Ledger ledger(22, 8);
+  std::vector<std::uint32_t> sizes;
+  for (const auto& [first, entry] : ledger.entries()) sizes.push_back(entry.block.slot_count);
+  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{8, 8, 4, 2}));
+}
+
 }  // namespace
 }  // namespace w5xde

@@ -40,7 +40,8 @@ void Coordinator::commit_step() {
                             round_->front_step())));
   }
   round_->commit(loop_.now());
-  reduction_.emplace(round_->slots_of(round_->front_step()), learner_->floats());
+  grow();
+  begin_reduction();
   bad_answers_.clear();
   counted_.step = round_->front_step();
   const auto send_all = [this] {
@@ -189,6 +190,7 @@ CheckpointInfo Coordinator::info() const {
   if (!engine_.empty()) info.engine = engine_;
   if (!processor_.empty()) info.processor = processor_;
   info.model_fingerprint = learner_->model_fingerprint();
+  if (global_batch_) info.batch_growth = global_batch_->state();
   return info;
 }
 

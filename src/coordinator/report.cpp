@@ -56,14 +56,16 @@ Summary Coordinator::summary() const {
     summary.evaluation = {*counted_.evaluation_loss, counted_.evaluation_accuracy.value_or(kUnknown)};
   }
   summary.parameters_hash = learner_->parameters_hash();
-  summary.audit = {.samples_expected = batches_->sampler().samples_before(
-                       config.mode == Mode::async
-                           ? counted_.slots_committed
-                           : std::min(counted_.step * config.step_slots(), counted_.slots_committed)),
-                   .samples_committed = counted_.samples_committed,
-                   .slots_leased_again = counted_.slots_leased_again + round_->slots_leased_again(),
-                   .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped(),
-                   .feedback_lost = counted_.feedback_lost};
+  summary.audit = {
+      .samples_expected = batches_->sampler().samples_before(
+          config.mode == Mode::async
+              ? counted_.slots_committed
+              : std::min(round_->step_slots().first_slot_of(counted_.step), counted_.slots_committed)),
+      .samples_committed = counted_.samples_committed,
+      .slots_leased_again = counted_.slots_leased_again + round_->slots_leased_again(),
+      .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped(),
+      .feedback_lost = counted_.feedback_lost};
+  report_growth(summary);
   for (const NodeSummary& stay : left_) merge(summary.per_node, stay);
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
@@ -96,9 +98,8 @@ StatusReport Coordinator::status() {
   if (phase_ == Phase::ended || stopping_) report.phase = "finishing";
   if (!material_) return report;
   report.step = steps_done();
-  const std::uint64_t slots_total = config.slots_total(batches_->sampler().slots_per_epoch());
-  if (config.mode == Mode::sync)
-    report.steps_total = (slots_total + config.step_slots() - 1) / config.step_slots();
+  if (config.mode == Mode::sync) report.steps_total = round_->step_slots().steps();
+  report_growth(report);
   report.batches = counted_.slots_committed;
   report.epochs =
       static_cast<double>(counted_.samples_committed) / static_cast<double>(material_->data->samples());

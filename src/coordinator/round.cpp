@@ -36,7 +36,10 @@ constexpr double kLateSecondsUnmeasured = 5;
 }  // namespace
 
 Round::Round(const Options& options)
-    : options_(options), front_step_(options.first_step), next_step_(options.first_step) {}
+    : options_(options),
+      step_slots_({options.slots, options.slots_total, options.steps_total}),
+      front_step_(options.first_step),
+      next_step_(options.first_step) {}
 
 std::uint32_t Round::Node::held_slots() const {
   std::uint32_t slots = 0;
@@ -57,11 +60,14 @@ std::size_t Round::Node::held_leases(const Step& step) const {
       held, [&](const Held& lease) { return lease.work == step.work && lease.step == step.number; }));
 }
 
-std::uint32_t Round::slots_of(std::uint64_t step) const {
-  if (options_.slots_total == 0) return options_.slots;
-  const std::uint64_t before = step * options_.slots;
-  if (before >= options_.slots_total) return 0;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.slots, options_.slots_total - before));
+void Round::grow(std::uint64_t step, std::uint32_t slots) {
+  assert(options_.mode == Mode::sync && (steps_.empty() || step > steps_.back().number));
+  step_slots_.grow(step, slots);
+}
+
+Ledger Round::ledger_of(std::uint64_t step) const {
+  const std::uint32_t slots = slots_of(step);
+  return options_.halves ? Ledger(slots, std::max(1u, std::bit_ceil(slots) / 2)) : Ledger(slots);
 }
 
 bool Round::next_step_past_end() const {
@@ -188,7 +194,7 @@ void Round::open_steps(Instant now) {
   const auto open = [&] {
     // Not in the middle of a step: who has begun with it goes on.
     if (options_.mode == Mode::sync) take_turns(now, kLeasesATurn);
-    steps_.push_back({.number = next_step_, .begun = now, .ledger = Ledger(slots_of(next_step_))});
+    steps_.push_back({.number = next_step_, .begun = now, .ledger = ledger_of(next_step_)});
     ++next_step_;
   };
   if (held_) return;

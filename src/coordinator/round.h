@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "coordinator/ledger.h"
+#include "coordinator/step_slots.h"
 #include "coordinator/turns.h"
 #include "wire/messages.h"
 
@@ -43,6 +44,8 @@ class Round {
                                     // be shorter
     std::uint64_t first_step = 0;   // resume here
     std::uint32_t grain = 0;        // every lease has so many slots, a power of two; 0: as suits the node
+    std::uint64_t steps_total = 0;  // the run has; 0: no end in steps
+    bool halves = false;            // no lease is of a whole step: its two halves come by themselves
   };
 
   explicit Round(const Options& options);
@@ -76,7 +79,10 @@ class Round {
   // sync: nothing of it is left to begin, and a node has nothing left to answer.
   bool front_ends_soon() const;
   std::uint64_t front_step() const { return front_step_; }
-  std::uint32_t slots_of(std::uint64_t step) const;
+  std::uint32_t slots_of(std::uint64_t step) const { return step_slots_.slots_of(step); }
+  const StepSlots& step_slots() const { return step_slots_; }
+  // sync: steps from this one on, none of which is open, have so many slots.
+  void grow(std::uint64_t step, std::uint32_t slots);
   // sync: the front step is committed; the next one is the front. async commits by itself.
   void commit(Instant now);
 
@@ -133,6 +139,7 @@ class Round {
   };
 
   bool next_step_past_end() const;
+  Ledger ledger_of(std::uint64_t step) const;
   void open_steps(Instant now);
   void take_turns(Instant now, std::uint64_t leases_min);
   Step* step_of(Work work, std::uint64_t number);
@@ -148,6 +155,7 @@ class Round {
   Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
 
   Options options_;
+  StepSlots step_slots_;
   std::map<NodeId, Node> nodes_;
   Turns turns_;
   std::deque<Step> steps_;  // open ones, by number; sync: the front and the one ahead

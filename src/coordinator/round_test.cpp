@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -449,6 +450,27 @@ TEST(Round, an_answer_to_the_last_evaluation_does_not_count_in_the_next) {
     EXPECT_EQ(round.answer(grant.node, grant.lease, grant.block, 0.1, now), Round::Verdict::accepted);
   }
   EXPECT_TRUE(round.evaluation_complete());
+}
+
+TEST(Round, where_halves_are_asked_for_no_lease_is_of_a_whole_step) {
+  for (const std::uint32_t slots : {1u, 2u, 6u, 8u, 32u}) {
+    Pool pool({.slots = slots, .steps_total = 40, .halves = true});
+    pool.join(1);
+    while (pool.answer(1)) pool.lease();
+    EXPECT_TRUE(pool.round.finished());
+    EXPECT_EQ(pool.commits, 40u);
+    const std::uint32_t half = std::max(1u, std::bit_ceil(slots) / 2);
+    for (const Grant& grant : pool.leased) EXPECT_LE(grant.block.slot_count, half);
+  }
+}
+
+TEST(Round, steps_that_are_not_open_yet_can_be_made_larger) {
+  Pool pool({.slots = 4, .slots_total = 50});
+  pool.join(1);
+  pool.round.grow(3, 8);
+  while (pool.answer(1)) pool.lease();
+  EXPECT_TRUE(pool.round.finished());
+  EXPECT_EQ(pool.commits, 8u) << "three of 4 slots, four of 8, and one of 6";
 }
 
 }  // namespace

@@ -7,12 +7,6 @@
 
 namespace w5xde {
 
-namespace {
-
-constexpr std::uint64_t kStepSlotsMax = 1u << 20;
-
-}  // namespace
-
 Result<Mode> parse_mode(std::string_view name) {
   if (name == "sync") return Mode::sync;
   if (name == "async") return Mode::async;
@@ -41,6 +35,8 @@ Status RunConfig::check() const {
   }
   if (!(target_accuracy >= 0 && target_accuracy <= 1))
     return invalid("--target-accuracy is a part of 1, such as 0.85");
+  W5XDE_CHECK(growth.check());
+  if (growth.grows()) W5XDE_CHECK(check_growth());
   if (threads == 0) return invalid("--threads begins at 1");
   if (keep == 0) return invalid("--keep begins at 1: a run without a checkpoint cannot be resumed");
   if (max_staleness == 0) return invalid("--max-staleness begins at 1");
@@ -53,14 +49,36 @@ Status RunConfig::check() const {
   return {};
 }
 
+// The noise of gradients is to be seen in them as they are.
+Status RunConfig::check_growth() const {
+  if (mode != Mode::sync)
+    return invalid("--global-batch auto needs --mode sync: async has no steps to enlarge");
+  if (step_slots() < 2)
+    return invalid("--global-batch auto compares the halves of a step: it needs --slots 2 or more");
+  const std::uint64_t first = std::uint64_t{batch} * step_slots();
+  if (growth.samples_max > 0 && growth.samples_max < first) {
+    return invalid(fmt::format(
+        "--global-batch-max {} is less than batch × slots: {} samples; make it more, or those less",
+        growth.samples_max, first));
+  }
+  const auto codec = parse_gradient_codec(transport.gradient_codec);
+  if (codec.ok() && codec->kind != GradientKind::none && !codec->stateless()) {
+    return invalid(fmt::format(
+        "--global-batch auto cannot measure gradients that --gradient-codec {} holds back parts of; "
+        "use none, fp16 or bf16",
+        transport.gradient_codec));
+  }
+  return {};
+}
+
 std::uint64_t RunConfig::slots_total(std::uint64_t slots_per_epoch) const {
   std::uint64_t total = 0;
   const auto end = [&](std::uint64_t slots_at_end) {
     total = total == 0 ? slots_at_end : std::min(total, slots_at_end);
   };
-  if (steps > 0) end(steps * step_slots());
+  if (steps > 0 && !growth.grows()) end(steps * step_slots());
   if (epochs > 0) end(static_cast<std::uint64_t>(std::ceil(epochs * static_cast<double>(slots_per_epoch))));
-  if (total == 0 && seconds == 0) end(slots_per_epoch);
+  if (total == 0 && seconds == 0 && steps == 0) end(slots_per_epoch);
   return total;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "coordinator/global_batch.h"
 #include "coordinator/round.h"
 #include "coordinator/transport.h"
 #include "learn/optimizer.h"
@@ -21,8 +22,10 @@ struct RunConfig {
 
   Mode mode = Mode::sync;
   std::uint32_t batch = 32;
-  std::uint32_t slots = 32;          // enough for a pool of some size, and few exchanges a slot
-  std::uint32_t accumulate = 1;      // a step has this many times `slots`
+  bool batch_measured = false;   // `batch` and `slots` are to be chosen by measuring before the run begins
+  std::uint32_t slots = 32;      // enough for a pool of some size, and few exchanges a slot
+  std::uint32_t accumulate = 1;  // a step has this many times `slots`
+  GrowthOptions growth;          // of the slots of a step
   std::uint64_t max_staleness = 64;  // async: older contributions count less, much older ones are refused
 
   // Whichever comes first; 0: no such end. All 0: one epoch.
@@ -45,8 +48,12 @@ struct RunConfig {
 
   Status check() const;
   std::uint32_t step_slots() const { return slots * accumulate; }
-  // Of the whole run, when an epoch has so many; 0: no end in slots.
+  // Of the whole run, when an epoch has so many; 0: no end in slots. Where steps grow, an end in steps is
+  // none.
   std::uint64_t slots_total(std::uint64_t slots_per_epoch) const;
+
+ private:
+  Status check_growth() const;
 };
 
 Result<Mode> parse_mode(std::string_view name);

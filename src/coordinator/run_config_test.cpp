@@ -44,6 +44,26 @@ TEST(RunConfigTest, what_makes_no_sense_is_refused_by_the_name_of_its_flag) {
       {"momentum", [](RunConfig& c) { c.optimizer.momentum = -1; }},
       {"snappy", [](RunConfig& c) { c.transport.codec = "snappy"; }},
       {"sometimes", [](RunConfig& c) { c.schedule = "sometimes"; }},
+      {"--global-batch 'large'", [](RunConfig& c) { c.growth.policy = "large"; }},
+      {"--global-batch-scaling 'cubic'", [](RunConfig& c) { c.growth.scaling = "cubic"; }},
+      {"--global-batch-every", [](RunConfig& c) { c.growth.every = 0; }},
+      {"needs --mode sync",
+       [](RunConfig& c) {
+         c.growth.policy = "auto";
+         c.mode = Mode::async;
+       }},
+      {"needs --slots 2",
+       [](RunConfig& c) {
+         c.growth.policy = "auto";
+         c.slots = 1;
+       }},
+      {"--global-batch-max 1000 is less than batch × slots: 1024",
+       [](RunConfig& c) { c.growth = {.policy = "auto", .samples_max = 1000}; }},
+      {"--gradient-codec topk:0.01 holds back",
+       [](RunConfig& c) {
+         c.growth.policy = "auto";
+         c.transport.gradient_codec = "topk:0.01";
+       }},
       {"a cosine schedule needs to know its end",
        [](RunConfig& c) {
          c.schedule = "cosine";
@@ -75,6 +95,17 @@ TEST(RunConfigTest, whichever_end_comes_first_is_the_end) {
   EXPECT_EQ(config.slots_total(50), 101u);
   config.epochs = 0;
   EXPECT_EQ(config.slots_total(50), 0u) << "time alone ends it";
+}
+
+TEST(RunConfigTest, where_steps_grow_their_number_is_no_end_in_slots) {
+  RunConfig config = sound();
+  config.growth.policy = "auto";
+  EXPECT_TRUE(config.check().ok());
+  EXPECT_EQ(config.slots_total(50), 50u);
+  config.steps = 5;
+  EXPECT_EQ(config.slots_total(50), 0u);
+  config.epochs = 2;
+  EXPECT_EQ(config.slots_total(50), 100u);
 }
 
 TEST(RunConfigTest, modes_have_names) {

@@ -177,14 +177,14 @@ bool Coordinator::uses_cache(const Session& session) const {
 Batch Coordinator::batch_for(Session& session, const Grant& grant) {
   const bool train = grant.work == Work::train;
   Batches& batches = train ? *batches_ : *evaluation_batches_;
-  const std::uint64_t step_slots = options_.config.step_slots();
-  const std::uint64_t first = train ? grant.step * step_slots : 0;
+  const std::uint64_t first = train ? round_->step_slots().first_slot_of(grant.step) : 0;
   if (uses_cache(session)) {
     return batches.make_lacking(first + grant.block.first_slot, grant.block.slot_count, grant.work,
                                 session.kept());
   }
   // This step's samples were put together when the step before was leased.
-  if (train) batches.prepare(first + step_slots, round_->slots_of(grant.step + 1));
+  if (train)
+    batches.prepare(round_->step_slots().first_slot_of(grant.step + 1), round_->slots_of(grant.step + 1));
   return batches.make(first + grant.block.first_slot, grant.block.slot_count);
 }
 

@@ -66,6 +66,10 @@ Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPo
       Pending other = std::move(found->second);
       pending_.erase(found);
       if (sibling.first_slot < block.first_slot) std::swap(node, other);
+      if (watch_ && parent_of(block).slot_count >= slots_) {
+        watch_({floats_of(*node.values, floats_), node.sums},
+               {floats_of(*other.values, floats_), other.sums});
+      }
       add_floats(floats_of(*node.values, floats_), floats_of(*other.values, floats_), pool);
       node.sums = w5xde::add(node.sums, other.sums);
       spare.push_back(std::move(other.values));

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -33,13 +35,23 @@ struct Sums {
 void add_floats(std::span<float> left, std::span<const float> right, ThreadPool* pool);
 Sums add(const Sums& left, const Sums& right);
 
+// The sum of one of the two halves that a step's tree has below its root.
+struct HalfSum {
+  std::span<const float> values;
+  Sums sums;
+};
+// Looks at the halves just before they are added up. A step of one slot has none, nor has one that came as
+// one block.
+using WatchHalves = std::function<void(const HalfSum& left, const HalfSum& right)>;
+
 // Adds up the blocks of one step as they come. Buffers are handed over and handed back; none is allocated or
 // copied.
 class Reduction {
  public:
   using Buffer = std::unique_ptr<AlignedBuffer>;
 
-  Reduction(std::uint32_t slots, std::uint64_t floats) : slots_(slots), floats_(floats) {}
+  Reduction(std::uint32_t slots, std::uint64_t floats, WatchHalves watch = {})
+      : slots_(slots), floats_(floats), watch_(std::move(watch)) {}
 
   // A block's sum, in a buffer of `floats` floats. Each slot may come once; `invalid` when one comes again,
   // lies past the step, or the block is none. Buffers that are no longer needed are appended to `spare`.
@@ -62,6 +74,7 @@ class Reduction {
   std::map<SlotBlock, Pending> pending_;
   std::uint32_t slots_;
   std::uint64_t floats_;
+  WatchHalves watch_;
 };
 
 }  // namespace w5xde

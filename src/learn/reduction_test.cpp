@@ -143,5 +143,33 @@ TEST(ReductionTest, threads_add_large_blocks_to_the_same_bits) {
   EXPECT_TRUE(left == inline_sum);
 }
 
+TEST(ReductionTest, the_halves_below_the_root_are_shown_once_and_are_the_same_however_the_step_is_cut) {
+  Random random(5);
+  for (const std::uint32_t slots : {2u, 3u, 6u, 8u, 13u, 32u}) {
+    const auto values = slot_values(slots, slots);
+    const std::uint32_t half = std::bit_ceil(slots) / 2;
+    for (int cut = 0; cut < 20; ++cut) {
+      auto blocks = random_blocks(slots, random);
+      if (blocks.size() == 1) continue;
+      unsigned shown = 0;
+      Reduction reduction(slots, kFloats, [&](const HalfSum& left, const HalfSum& right) {
+        ++shown;
+        EXPECT_EQ(Values(left.values.begin(), left.values.end()), sum_of(values, 0, half));
+        EXPECT_EQ(Values(right.values.begin(), right.values.end()), sum_of(values, half, half));
+        EXPECT_EQ(left.sums.samples, half);
+        EXPECT_EQ(right.sums.samples, slots - half);
+      });
+      std::vector<Reduction::Buffer> spare;
+      for (const SlotBlock block : blocks) {
+        const std::uint64_t samples = std::min(block.end(), slots) - block.first_slot;
+        auto sum = buffer_of(sum_of(values, block.first_slot, block.slot_count));
+        ASSERT_TRUE(reduction.add(block, std::move(sum), {.samples = samples}, nullptr, spare).ok());
+      }
+      EXPECT_TRUE(reduction.complete());
+      EXPECT_EQ(shown, 1u) << slots << " slots";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace w5xde

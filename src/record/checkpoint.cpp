@@ -61,6 +61,25 @@ void visit_fields(Info& info, Visitor&& visit) {
   visit("model_fingerprint", info.model_fingerprint);
   visit("evaluation_loss", info.evaluation_loss);
   visit("evaluation_accuracy", info.evaluation_accuracy);
+  visit("batch_growth", info.batch_growth);
+}
+
+// State is BatchGrowthState, const or not; Growth is BatchGrowth.
+template <class State, class Visitor>
+void visit_means(State& state, Visitor&& visit) {
+  visit("steps", state.steps);
+  visit("noise", state.noise);
+  visit("signal", state.signal);
+}
+
+template <class Growth, class Visitor>
+void visit_growth(Growth& growth, Visitor&& visit) {
+  visit("step", growth.step);
+  visit("samples_before", growth.samples_before);
+  visit("samples", growth.samples);
+  visit("noise_scale", growth.noise_scale);
+  visit("learning_rate_before", growth.learning_rate_before);
+  visit("learning_rate", growth.learning_rate);
 }
 
 struct FieldWriter {
@@ -68,6 +87,15 @@ struct FieldWriter {
 
   void operator()(const char* key, const std::optional<double>& value) const {
     json[key] = value ? Json(*value) : Json();
+  }
+  void operator()(const char* key, const std::optional<BatchGrowthState>& state) const {
+    if (!state) return;
+    Json means = Json::object(), growths = Json::array();
+    visit_means(*state, FieldWriter{means});
+    for (const BatchGrowth& growth : state->growths)
+      visit_growth(growth, FieldWriter{growths.emplace_back(Json::object())});
+    means["growths"] = std::move(growths);
+    json[key] = std::move(means);
   }
   template <class T>
   void operator()(const char* key, const T& value) const {
@@ -80,6 +108,19 @@ struct FieldReader {
   const Json& json;
   Status& status;
 
+  void operator()(const char* key, std::optional<BatchGrowthState>& state) const {
+    const auto found = json.find(key);
+    if (found == json.end()) return;
+    state.emplace();
+    const auto growths = found->is_object() ? found->find("growths") : found->end();
+    if (growths == found->end() || !growths->is_array()) {
+      status = corrupt(fmt::format("'{}' of the checkpoint is {}", key, found->dump()));
+      return;
+    }
+    visit_means(*state, FieldReader{*found, status});
+    for (const Json& growth : *growths)
+      visit_growth(state->growths.emplace_back(), FieldReader{growth, status});
+  }
   template <class T>
   void operator()(const char* key, T& field) const {
     const auto found = json.find(key);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "record/batch_growth.h"
 #include "tensor/parameter_block.h"
 #include "tensor/safetensors.h"
 #include "w5xde/result.h"
@@ -41,6 +42,8 @@ struct CheckpointInfo {
   // Of exactly these parameters, if known.
   std::optional<double> evaluation_loss;
   std::optional<double> evaluation_accuracy;
+  // Of a run whose global batch grows.
+  std::optional<BatchGrowthState> batch_growth;
 
   bool operator==(const CheckpointInfo&) const = default;
 };

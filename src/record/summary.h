@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "record/batch_growth.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
@@ -42,6 +43,20 @@ struct AuditStats {
   bool passed() const { return samples_committed == samples_expected; }
 };
 
+// What the engine made of slots of one size, measured before a run began.
+struct BatchTrial {
+  std::uint64_t batch = 0;  // samples a slot
+  double samples_per_second = 0;
+
+  bool operator==(const BatchTrial&) const = default;
+};
+
+// Of a run whose global batch grows.
+struct GrowthStats {
+  double noise_scale = kUnknown;  // samples, at the end
+  std::vector<BatchGrowth> growths;
+};
+
 struct NodeSummary {
   std::string name;
   std::uint64_t batches = 0;
@@ -67,6 +82,10 @@ struct Summary {
   double batches_per_second = 0;
   std::uint64_t samples = 0;
   double epochs = 0;
+  std::uint64_t batch = 0;               // samples a slot
+  std::uint64_t global_batch = 0;        // samples a step, at the end
+  std::vector<BatchTrial> batch_trials;  // none where `batch` was given
+  std::optional<GrowthStats> batch_growth;
   LossStats loss;
   std::optional<EvaluationStats> evaluation;
   TrafficStats bytes;

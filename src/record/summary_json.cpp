@@ -44,6 +44,26 @@ Json json_of(const AuditStats& audit) {
           {"feedback_lost", audit.feedback_lost}};
 }
 
+Json json_of(const GrowthStats& stats) {
+  Json growths = Json::array();
+  for (const BatchGrowth& growth : stats.growths) {
+    growths.push_back({{"step", growth.step},
+                       {"samples_before", growth.samples_before},
+                       {"samples", growth.samples},
+                       {"noise_scale", number(growth.noise_scale)},
+                       {"learning_rate_before", number(growth.learning_rate_before)},
+                       {"learning_rate", number(growth.learning_rate)}});
+  }
+  return {{"noise_scale", number(stats.noise_scale)}, {"growths", std::move(growths)}};
+}
+
+Json json_of(const std::vector<BatchTrial>& trials) {
+  Json list = Json::array();
+  for (const BatchTrial& trial : trials)
+    list.push_back({{"batch", trial.batch}, {"samples_per_second", number(trial.samples_per_second)}});
+  return list;
+}
+
 // Reads the values of an object, and remembers the first that is missing or of another kind.
 class ObjectReader {
  public:
@@ -94,6 +114,17 @@ class ObjectReader {
     return {value ? *value : kNothing, where_ + key, problem_};
   }
 
+  // A list of objects, each read by `read_entry`.
+  template <class Entry, class Read>
+  void read(const char* key, std::vector<Entry>& list, Read read_entry) {
+    const Json* value = find(key);
+    if (!value || !value->is_array()) return fail(key);
+    for (const Json& entry : *value) {
+      ObjectReader reader(entry, fmt::format("{}{}[{}]", prefix(), key, list.size()), problem_);
+      read_entry(reader, list.emplace_back());
+    }
+  }
+
   const Json* find(const char* key) const {
     const auto found = json_.find(key);
     return found == json_.end() ? nullptr : &*found;
@@ -101,19 +132,18 @@ class ObjectReader {
 
   void fail(std::string_view key) {
     if (!problem_.empty()) return;
-    problem_ = where_;
-    if (!problem_.empty() && !key.empty()) problem_ += '.';
-    problem_ += key;
+    problem_ = key.empty() ? where_ : prefix() + std::string(key);
   }
 
  private:
+  std::string prefix() const { return where_.empty() ? "" : where_ + '.'; }
+
   const Json& json_;
   std::string where_;
   std::string& problem_;
 };
 
-NodeSummary read_node(ObjectReader reader) {
-  NodeSummary node;
+void read_node(ObjectReader& reader, NodeSummary& node) {
   reader.read("name", node.name);
   reader.read("batches", node.batches);
   reader.read("loss", node.loss);
@@ -126,7 +156,30 @@ NodeSummary read_node(ObjectReader reader) {
   reader.read("compute_seconds", node.compute_seconds);
   reader.read("codec_up", node.codec_up);
   reader.read("codec_down", node.codec_down);
-  return node;
+}
+
+void read_trial(ObjectReader& reader, BatchTrial& trial) {
+  reader.read("batch", trial.batch);
+  reader.read("samples_per_second", trial.samples_per_second);
+}
+
+void read_growth(ObjectReader& reader, BatchGrowth& growth) {
+  reader.read("step", growth.step);
+  reader.read("samples_before", growth.samples_before);
+  reader.read("samples", growth.samples);
+  reader.read("noise_scale", growth.noise_scale);
+  reader.read("learning_rate_before", growth.learning_rate_before);
+  reader.read("learning_rate", growth.learning_rate);
+}
+
+std::optional<GrowthStats> read_batch_growth(ObjectReader& summary) {
+  const Json* json = summary.find("batch_growth");
+  if (json && json->is_null()) return std::nullopt;
+  GrowthStats stats;
+  ObjectReader reader = summary.object("batch_growth");
+  reader.read("noise_scale", stats.noise_scale);
+  reader.read("growths", stats.growths, read_growth);
+  return stats;
 }
 
 AuditStats read_audit(ObjectReader reader) {
@@ -168,6 +221,10 @@ std::string to_json(const Summary& summary) {
                      {"batches_per_second", number(summary.batches_per_second)},
                      {"samples", summary.samples},
                      {"epochs", number(summary.epochs)},
+                     {"batch", summary.batch},
+                     {"global_batch", summary.global_batch},
+                     {"batch_trials", json_of(summary.batch_trials)},
+                     {"batch_growth", summary.batch_growth ? json_of(*summary.batch_growth) : Json()},
                      {"loss", json_of(summary.loss)},
                      {"evaluation", std::move(evaluation)},
                      {"bytes", {{"sent", summary.bytes.sent}, {"received", summary.bytes.received}}},
@@ -196,6 +253,10 @@ Result<Summary> summary_from_json(std::string_view text) {
   reader.read("batches_per_second", summary.batches_per_second);
   reader.read("samples", summary.samples);
   reader.read("epochs", summary.epochs);
+  reader.read("batch", summary.batch);
+  reader.read("global_batch", summary.global_batch);
+  reader.read("batch_trials", summary.batch_trials, read_trial);
+  summary.batch_growth = read_batch_growth(reader);
   reader.read("loss", summary.loss);
   summary.evaluation = read_evaluation(reader);
   ObjectReader bytes = reader.object("bytes");
@@ -206,12 +267,8 @@ Result<Summary> summary_from_json(std::string_view text) {
   reader.read("memory_bytes", summary.memory_bytes);
   reader.read("parameters_hash", summary.parameters_hash);
   summary.audit = read_audit(reader.object("audit"));
-  const Json* per_node = reader.find("per_node");
-  if (!per_node || !per_node->is_array()) return corrupt("the summary has no per_node");
-  for (const Json& node : *per_node) {
-    const std::string where = fmt::format("per_node[{}]", summary.per_node.size());
-    summary.per_node.push_back(read_node(ObjectReader(node, where, problem)));
-  }
+  if (!reader.find("per_node")) return corrupt("the summary has no per_node");
+  reader.read("per_node", summary.per_node, read_node);
   if (!problem.empty())
     return corrupt(fmt::format("the summary's {} is missing or of another kind", problem));
   return summary;

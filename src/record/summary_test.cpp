@@ -75,10 +75,28 @@ using Keys = std::vector<std::string>;
 
 TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   const Json json = Json::parse(to_json(some_summary()));
-  EXPECT_EQ(keys_of(json),
-            (Keys{"mode", "preset", "nodes", "seconds", "steps", "batches", "batches_per_second", "samples",
-                  "epochs", "loss", "evaluation", "bytes", "throughput_bytes_per_second", "compression_ratio",
-                  "memory_bytes", "parameters_hash", "audit", "per_node"}));
+  EXPECT_EQ(keys_of(json), (Keys{"mode",
+                                 "preset",
+                                 "nodes",
+                                 "seconds",
+                                 "steps",
+                                 "batches",
+                                 "batches_per_second",
+                                 "samples",
+                                 "epochs",
+                                 "batch",
+                                 "global_batch",
+                                 "batch_trials",
+                                 "batch_growth",
+                                 "loss",
+                                 "evaluation",
+                                 "bytes",
+                                 "throughput_bytes_per_second",
+                                 "compression_ratio",
+                                 "memory_bytes",
+                                 "parameters_hash",
+                                 "audit",
+                                 "per_node"}));
   EXPECT_EQ(keys_of(json["loss"]), (Keys{"first", "last", "mean"}));
   EXPECT_EQ(keys_of(json["evaluation"]), (Keys{"loss", "accuracy"}));
   EXPECT_EQ(keys_of(json["bytes"]), (Keys{"sent", "received"}));
@@ -174,6 +192,31 @@ TEST(SummaryText, looks_like_this) {
 
 audit: 60,000 of 60,000 samples committed exactly once; 3 slots leased again, 1 duplicate dropped
 )");
+}
+
+TEST(SummaryText, says_what_was_measured_of_batches_and_how_they_grew) {
+  Summary summary = some_summary();
+  summary.batch = 64;
+  summary.global_batch = 4'096;
+  summary.batch_trials = {{8, 9'000}, {16, 15'500.4}, {32, 21'000}, {64, 24'800}, {128, 25'000}};
+  summary.batch_growth = GrowthStats{
+      .noise_scale = 5'209.6,
+      .growths = {{120, 1'024, 2'048, 5'210.2, 0.1, 0.2}, {170, 2'048, 4'096, kUnknown, 0.2, 0.4}}};
+  const std::string text = to_text(summary);
+  EXPECT_NE(text.find("  batch         64 samples, of 8: 9,000, 16: 15,500, 32: 21,000, 64: 24,800, "
+                      "128: 25,000 samples/s\n"
+                      "  global batch  4,096 samples, noise scale 5,210\n"
+                      "                step 120: 1,024 → 2,048 samples, noise scale 5,210, learning rate 0.1 "
+                      "→ 0.2\n"
+                      "                step 170: 2,048 → 4,096 samples, noise scale beyond measure, "
+                      "learning rate 0.2 → 0.4\n"),
+            std::string::npos)
+      << text;
+  for (const std::string& line : lines_of(text)) EXPECT_LE(columns_of(line), 100u) << line;
+  const auto read = summary_from_json(to_json(summary));
+  ASSERT_TRUE(read.ok()) << read.error().to_string();
+  EXPECT_EQ(to_text(*read), text);
+  EXPECT_EQ(to_json(*read), to_json(summary));
 }
 
 TEST(SummaryText, of_one_node_and_of_fifty_fits_a_terminal) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <span>
 
+#include "record/grouped.h"
+
 namespace w5xde {
 
 namespace {
@@ -15,13 +17,6 @@ namespace {
 constexpr std::size_t kNodesMax = 12;
 constexpr std::size_t kNodesShown = 10;
 constexpr std::size_t kNameCharsMax = 14;
-
-// 60,000
-std::string grouped(std::uint64_t value) {
-  std::string text = std::to_string(value);
-  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
-  return text;
-}
 
 // "1 node", "3 nodes"
 std::string counted(std::uint64_t count, std::string_view noun) {
@@ -133,6 +128,15 @@ std::string common_text(const std::vector<NodeSummary>& nodes, std::string NodeS
   return fmt::format("{} for {}; other for {} more (all in --json)", first, nodes.front().name, others);
 }
 
+std::string trials_text(const std::vector<BatchTrial>& trials) {
+  std::string text;
+  for (const BatchTrial& trial : trials) {
+    const auto rate = static_cast<std::uint64_t>(std::llround(trial.samples_per_second));
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", trial.batch, grouped(rate));
+  }
+  return text + " samples/s";
+}
+
 std::string audit_text(const AuditStats& audit) {
   std::string again = fmt::format("{} leased again, {} dropped", counted(audit.slots_leased_again, "slot"),
                                   counted(audit.duplicates_dropped, "duplicate"));
@@ -160,6 +164,13 @@ std::string to_text(const Summary& summary) {
   line("steps", fmt::format("{}  ({}, {:.2f} epochs)", grouped(summary.steps),
                             counted(summary.samples, "sample"), summary.epochs));
   line("batches", fmt::format("{}  ({:.1f} a second)", grouped(summary.batches), summary.batches_per_second));
+  if (!summary.batch_trials.empty())
+    line("batch", fmt::format("{} samples, of {}", summary.batch, trials_text(summary.batch_trials)));
+  if (summary.batch_growth) {
+    line("global batch", fmt::format("{}, {}", counted(summary.global_batch, "sample"),
+                                     noise_scale_text(summary.batch_growth->noise_scale)));
+    for (const BatchGrowth& growth : summary.batch_growth->growths) line("", to_text(growth));
+  }
   line("loss", fmt::format("{} first, {} last, {} mean", loss_text(summary.loss.first),
                            loss_text(summary.loss.last), loss_text(summary.loss.mean)));
   if (summary.evaluation) {

@@ -34,6 +34,9 @@ json map_of(const StatusReport& report) {
           {"step", report.step},
           {"steps_total", report.steps_total},
           {"batches", report.batches},
+          {"batch", report.batch},
+          {"global_batch", report.global_batch},
+          {"noise_scale", report.noise_scale},
           {"epochs", report.epochs},
           {"seconds", report.seconds},
           {"loss", report.loss},
@@ -93,6 +96,9 @@ Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
   reader.read("step", report.step);
   reader.read("steps_total", report.steps_total);
   reader.read("batches", report.batches);
+  reader.read("batch", report.batch);
+  reader.read("global_batch", report.global_batch);
+  reader.read("noise_scale", report.noise_scale);
   reader.read("epochs", report.epochs);
   reader.read("seconds", report.seconds);
   reader.read("loss", report.loss);

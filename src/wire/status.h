@@ -36,6 +36,9 @@ struct StatusReport {
   std::uint64_t step = 0;
   std::uint64_t steps_total = 0;  // 0: no end in steps
   std::uint64_t batches = 0;
+  std::uint64_t batch = 0;         // samples a slot
+  std::uint64_t global_batch = 0;  // samples a step
+  double noise_scale = 0;          // of gradients, in samples; 0: not known
   double epochs = 0;
   double seconds = 0;
   double loss = 0;

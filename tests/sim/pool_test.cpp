@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/murderer.h"
 #include "sim/sim_pool.h"
 
 namespace w5xde {
@@ -12,27 +13,6 @@ void expect_balanced(const Summary& summary) {
   EXPECT_EQ(summary.audit.samples_committed, summary.audit.samples_expected);
   EXPECT_GT(summary.audit.samples_committed, 0u);
 }
-
-// Kills a node whenever the run has got some batches further, some turns of the loop after that.
-class Murderer {
- public:
-  Murderer(SimPool& pool, std::uint64_t seed) : random_(seed) {
-    pool.on_turn = [this, &pool] {
-      if (pool.coordinator().status().batches < due_batches_ || ++turns_ < due_turns_) return;
-      if (!pool.kill_node(random_.below(pool.nodes()))) return;
-      ++killed_;
-      due_batches_ += 12 + random_.below(12);
-      due_turns_ = 1 + random_.below(12);
-      turns_ = 0;
-    };
-  }
-  unsigned killed() const { return killed_; }
-
- private:
-  Random random_;
-  unsigned killed_ = 0;
-  std::uint64_t due_batches_ = 6, due_turns_ = 1, turns_ = 0;
-};
 
 // 180 slots: four epochs of 41 full ones and one of 16, then 12 full ones.
 constexpr std::uint64_t kSamples = 4 * 1000 + 12 * 24;

@@ -56,10 +56,19 @@ std::string plain_hash(const RunConfig& config) {
                                      nullptr)
                            .value();
   FakeEngine engine;
+  GlobalBatch growing({config.growth, config.batch, config.slots, config.optimizer}, {});
+  std::uint32_t slots = config.slots;
+  std::uint64_t next_slot = 0;
   for (std::uint64_t step = 0; step < config.steps; ++step) {
-    Reduction reduction(config.slots, learner->floats());
-    for (std::uint32_t slot = 0; slot < config.slots; ++slot) {
-      const auto batch = batches.make(step * config.slots + slot, 1);
+    for (const BatchGrowth& growth : growing.growths()) {
+      if (growth.step == step) slots = growing.slots_of(growth);
+    }
+    learner->set_pace({.schedule_step = step, .factor = growing.rate_factor(slots)});
+    Reduction reduction(slots, learner->floats(), [&](const HalfSum& left, const HalfSum& right) {
+      growing.measure(left, right, learner->parameters()->floats(), nullptr);
+    });
+    for (std::uint32_t slot = 0; slot < slots; ++slot) {
+      const auto batch = batches.make(next_slot++, 1);
       auto buffer = learner->take_buffer();
       const std::span<float> values(reinterpret_cast<float*>(buffer->data()), learner->floats());
       const std::span<const float> state(reinterpret_cast<const float*>(learner->state()->data()),
@@ -71,6 +80,7 @@ std::string plain_hash(const RunConfig& config) {
     Sums sums;
     const auto sum = reduction.take(sums);
     EXPECT_TRUE(learner->apply(*sum, sums.samples, 1));
+    if (config.growth.grows()) growing.committed(step);
   }
   return learner->parameters_hash();
 }

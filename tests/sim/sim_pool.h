@@ -22,7 +22,7 @@ namespace w5xde {
 // Thirty steps of six slots of 24 samples: 4.3 epochs of `synthetic`, whose last slots are not full.
 RunConfig sim_config();
 
-// What a run comes to without any pool: slot after slot, added up and applied right here.
+// What a run of so many steps comes to without any pool: slot after slot, added up and applied right here.
 std::string plain_hash(const RunConfig& config);
 
 class SimPool {

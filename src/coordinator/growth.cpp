@@ -1,0 +1,73 @@
+// How the global batch of a run grows, where it was asked to: what coordinator/global_batch.h decides, done.
+#include <cmath>
+
+#include "coordinator/coordinator.h"
+
+namespace w5xde {
+
+Status Coordinator::begin_growth(const CheckpointInfo& from) {
+  const RunConfig& config = options_.config;
+  const BatchGrowthState before = from.batch_growth.value_or(BatchGrowthState());
+  if (!config.growth.grows()) {
+    if (before.growths.empty()) return {};
+    return invalid(
+        "this run's global batch has grown, and its steps would not fit any more; use --global-batch auto");
+  }
+  global_batch_.emplace(GlobalBatch::Options{.growth = config.growth,
+                                             .batch = config.batch,
+                                             .slots = config.step_slots(),
+                                             .optimizer = config.optimizer},
+                        before);
+  for (const BatchGrowth& growth : before.growths) round_->grow(growth.step, global_batch_->slots_of(growth));
+  set_pace();
+  return {};
+}
+
+void Coordinator::begin_reduction() {
+  WatchHalves watch;
+  if (global_batch_) {
+    watch = [this](const HalfSum& left, const HalfSum& right) {
+      global_batch_->measure(left, right, learner_->parameters()->floats(), &pool_);
+    };
+  }
+  reduction_.emplace(round_->slots_of(round_->front_step()), learner_->floats(), std::move(watch));
+}
+
+// The step before the front was committed.
+void Coordinator::grow() {
+  if (!global_batch_) return;
+  if (const auto growth = global_batch_->committed(round_->front_step() - 1)) {
+    round_->grow(growth->step, global_batch_->slots_of(*growth));
+    event("the global batch grows from " + to_text(*growth));
+  }
+  set_pace();
+}
+
+// Where the run ends with some epoch, the schedule goes with the data, since nobody knows how many steps that
+// makes.
+void Coordinator::set_pace() {
+  const StepSlots& steps = round_->step_slots();
+  const std::uint64_t step = round_->front_step();
+  const bool ends_in_slots = options_.config.slots_total(batches_->sampler().slots_per_epoch()) > 0;
+  learner_->set_pace(
+      {.schedule_step = ends_in_slots ? steps.first_slot_of(step) / options_.config.step_slots() : step,
+       .factor = global_batch_->rate_factor(steps.full_slots_of(step))});
+}
+
+void Coordinator::report_growth(Summary& summary) const {
+  const std::uint64_t last = std::max<std::uint64_t>(counted_.step, 1) - 1;
+  summary.batch = options_.config.batch;
+  summary.global_batch = std::uint64_t{round_->step_slots().full_slots_of(last)} * options_.config.batch;
+  if (global_batch_) summary.batch_growth = {global_batch_->noise_scale(), global_batch_->growths()};
+}
+
+void Coordinator::report_growth(StatusReport& report) const {
+  report.batch = options_.config.batch;
+  report.global_batch =
+      std::uint64_t{round_->step_slots().full_slots_of(round_->front_step())} * options_.config.batch;
+  if (!global_batch_) return;
+  const double noise_scale = global_batch_->noise_scale();
+  report.noise_scale = std::isnan(noise_scale) ? 0 : noise_scale;
+}
+
+}  // namespace w5xde

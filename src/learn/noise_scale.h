@@ -1,0 +1,47 @@
+// How large a batch is worth its samples.
+//
+// A gradient of n samples is the true one, G, plus noise: E|g|² = |G|² + tr(Σ) / n, where Σ is the covariance
+// of one sample's gradient. The noise scale tr(Σ) / |G|² is the batch at which noise and signal are equal:
+// steps of far fewer samples are mostly noise and gain from more of them, steps of far more waste them
+// (McCandlish et al., An Empirical Model of Large-Batch Training).
+//
+// The two halves of a step's tree (learn/reduction.h) give both: they agree on the signal, E g₁·g₂ = |G|²,
+// and differ by the noise, E|g₁ - g₂|² = tr(Σ) (1/n₁ + 1/n₂). The halves depend on slot numbers alone, so
+// whoever computed the step, and however it was cut, the estimate has the same bits.
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "learn/reduction.h"
+
+namespace w5xde {
+
+class NoiseScale {
+ public:
+  // Of one step alone, either may be far off or even negative.
+  struct Means {
+    std::uint64_t steps = 0;  // that went into them
+    double noise = 0;         // tr(Σ)
+    double signal = 0;        // |G|²
+  };
+
+  // Means over about so many steps, that go on from these.
+  NoiseScale(std::uint64_t steps, const Means& means)
+      : weight_(1 / static_cast<double>(steps)), means_(means) {}
+
+  // The first `gradient_floats` of a half's sum are its gradient.
+  void add(const HalfSum& left, const HalfSum& right, std::uint64_t gradient_floats, ThreadPool* pool);
+
+  const Means& means() const { return means_; }
+  // In samples; NaN while the signal is lost in the noise.
+  double value() const;
+  // Whether it is so many samples, or more. A signal that is lost in the noise is more than any.
+  bool at_least(double samples) const { return means_.noise > 0 && means_.noise >= samples * means_.signal; }
+
+ private:
+  double weight_;  // of a step
+  Means means_;
+};
+
+}  // namespace w5xde
