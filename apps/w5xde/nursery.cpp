@@ -328,7 +328,8 @@ Result<std::vector<BatchTrial>> Nursery::try_batches(const ModelOptions& model,
                                                {"sizes", sizes}}
                                               .dump()));
   std::vector<BatchTrial> trials;
-  for (const auto& rate : json::parse(answer).at("rates")) trials.push_back({rate.at(0), rate.at(1)});
+  const json map = json::parse(answer);
+  for (const json& rate : map.at("rates")) trials.push_back({rate.at(0), rate.at(1)});
   return trials;
 }
 

@@ -225,11 +225,11 @@ TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_noth
 TEST_F(SettingsTest, a_batch_is_a_number_or_to_be_measured) {
   RunConfig config;
   auto settings = settings_of(config);
-  ASSERT_TRUE(apply(settings, {{"batch", "auto"}}).ok());
+  ASSERT_TRUE(w5xde::apply(settings, {{"batch", "auto"}}).ok());
   EXPECT_TRUE(config.batch_measured);
   EXPECT_EQ(config.batch, 32u) << "the global batch that is asked for is that of the default";
   EXPECT_TRUE(there_and_back(config).batch_measured);
-  ASSERT_TRUE(apply(settings, {{"batch", "64"}}).ok());
+  ASSERT_TRUE(w5xde::apply(settings, {{"batch", "64"}}).ok());
   EXPECT_FALSE(config.batch_measured);
   EXPECT_EQ(there_and_back(config).batch, 64u);
   EXPECT_NE(refusal("batch = \"some\"").find("is not a number"), std::string::npos);

@@ -60,11 +60,12 @@ Status refuse_changes(const Given& before, const Given& now, std::vector<Setting
 }
 
 // The same command line begins a run and goes on with it: what was measured when it began is in its run.toml.
-void forget_measuring(Given& given) {
+Given without_measuring(Given given) {
   const auto batch = given.find("batch");
-  if (batch == given.end() || batch->second != "auto") return;
+  if (batch == given.end() || batch->second != "auto") return given;
   given.erase(batch);
   given.erase("slots");
+  return given;
 }
 
 // A start that was refused before the first checkpoint decided nothing.
@@ -83,9 +84,9 @@ Status check_model_file(const std::string& model) {
 
 Result<Asked> asked_of(const TrainOptions& options) {
   Asked asked;
-  Given now = options.given;
   auto settings = settings_of(asked.config);
   asked.folder = options.run.empty() || is_toml(options.run) ? new_run_folder() : options.run;
+  const Given now = begun(asked.folder) ? without_measuring(options.given) : options.given;
   if (is_toml(options.run)) {
     if (!std::filesystem::exists(options.run)) {
       return invalid(fmt::format(
@@ -96,10 +97,7 @@ Result<Asked> asked_of(const TrainOptions& options) {
   } else if (const auto toml = std::filesystem::path(asked.folder) / "run.toml";
              std::filesystem::exists(toml)) {
     W5XDE_TRY(const Given given, read_run_toml(toml));
-    if (begun(asked.folder)) {
-      forget_measuring(now);
-      W5XDE_CHECK(refuse_changes(given, now, settings));
-    }
+    if (begun(asked.folder)) W5XDE_CHECK(refuse_changes(given, now, settings));
     W5XDE_CHECK(apply(settings, given));
   }
   W5XDE_CHECK(apply(settings, now));

@@ -12,7 +12,7 @@ RunConfig growing_config() {
   RunConfig config = sim_config();
   config.batch = 8;
   config.slots = 8;
-  config.steps = 60;
+  config.steps = 100;
   config.optimizer.learning_rate = 0.1;
   config.growth = {.policy = "auto", .samples_max = 512, .every = 4};
   return config;
@@ -54,7 +54,7 @@ TEST(GrowthTest, it_comes_to_the_same_bits_as_a_plain_loop_for_1_3_and_7_nodes) 
     const Summary summary = pool.coordinator().summary();
     expect_grown(summary);
     EXPECT_EQ(summary.parameters_hash, expected);
-    EXPECT_EQ(summary.steps, 60u) << "an end in steps is one, however large they are";
+    EXPECT_EQ(summary.steps, 100u) << "an end in steps is one, however large they are";
     EXPECT_EQ(summary.batches, slots_of(growing_config(), summary));
   }
   RunConfig fixed = growing_config();
@@ -86,7 +86,7 @@ TEST(GrowthTest, a_coordinator_that_vanishes_goes_on_from_its_checkpoint_to_the_
     pool.add_nodes(3);
     pool.start();
     Random random(seed);
-    for (std::uint64_t step = 2; step < 50; step += 3 + random.below(6)) {
+    for (std::uint64_t step = 2; step < 90; step += 3 + random.below(6)) {
       ASSERT_TRUE(pool.run_until([&] { return pool.coordinator().status().step >= step; }));
       pool.restart_coordinator();
     }
@@ -94,7 +94,7 @@ TEST(GrowthTest, a_coordinator_that_vanishes_goes_on_from_its_checkpoint_to_the_
     const Summary summary = pool.coordinator().summary();
     expect_grown(summary);
     EXPECT_EQ(summary.parameters_hash, expected);
-    EXPECT_EQ(summary.steps, 60u);
+    EXPECT_EQ(summary.steps, 100u);
     EXPECT_EQ(summary.batches, slots_of(config, summary));
   }
 }
