@@ -62,7 +62,7 @@ Status RunConfig::check_growth() const {
         growth.samples_max, first));
   }
   const auto codec = parse_gradient_codec(transport.gradient_codec);
-  if (codec.ok() && codec->kind != GradientKind::none && !codec->stateless()) {
+  if (!codec.ok() || !codec->stateless()) {
     return invalid(fmt::format(
         "--global-batch auto cannot measure gradients that --gradient-codec {} holds back parts of; "
         "use none, fp16 or bf16",
