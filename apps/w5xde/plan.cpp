@@ -16,7 +16,7 @@ constexpr unsigned kNodesMax = static_cast<unsigned>(Limits{}.connections_max);
 
 // How fast a run is does not depend on what the data says, only on what it looks like: noise will do.
 Status choose_data(RunConfig& config) {
-  if (!config.data.empty()) return {};
+  if (!config.data.empty() || config.model.empty()) return {};
   if (!config.model.starts_with("mlp:"))
     return invalid(
         fmt::format("--model {} does not say what its samples look like; say --data", config.model));

@@ -80,9 +80,9 @@ std::string heading(const Plan& plan) {
   const RunConfig& config = situation.config;
   return fmt::format(
       "{}, {} parameters, on {}: batch {}, {} slots a step\n"
-      "{} node{} on {}, {} computing at a time; a slot takes {} ({})\n",
+      "{} node{} on {}, {:.3g} computing at a time; a slot takes {} ({})\n",
       config.model, situation.shape.parameters->parameters(), config.data, config.batch, config.step_slots(),
-      situation.nodes, situation.nodes == 1 ? "" : "s", plan.link, number(plan.prediction.nodes_computing),
+      situation.nodes, situation.nodes == 1 ? "" : "s", plan.link, plan.prediction.nodes_computing,
       seconds_text(situation.slot_seconds), plan.measured ? "measured here" : "as said");
 }
 
@@ -99,7 +99,7 @@ std::string figures(const Plan& plan) {
       "  memory        coordinator {}, node {}\n",
       way_text(config.mode, config.transport.gradient_codec, config.transport.parameter_codec),
       number(p.batches_per_second), number(p.steps_per_second), sync ? "steps" : "updates",
-      sync ? "a step is    " : "an update is ", time_text(p), name_of(p.bottleneck), bytes_text(p.bytes_down),
+      sync ? "a step is   " : "an update is", time_text(p), name_of(p.bottleneck), bytes_text(p.bytes_down),
       bytes_text(p.bytes_up), bytes_text(p.node_bytes_down), bytes_text(p.node_bytes_up),
       bytes_text(static_cast<double>(p.coordinator_memory_bytes)),
       bytes_text(static_cast<double>(p.node_memory_bytes)));

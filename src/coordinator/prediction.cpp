@@ -18,6 +18,10 @@ constexpr double kReduceSeconds = 0.5e-9;  // looking whether it is a number, an
 constexpr double kStepSeconds = 0.8e-9;    // of plain SGD, with a copy of the version that is on its way
 constexpr double kMomentumSeconds = 0.4e-9, kAdamSeconds = 5e-9;  // more
 
+// By how much nodes' times vary (Rehearsal::Options): on machines of their own, and where they share one with
+// the coordinator and whatever else runs there.
+constexpr double kSteady = 0.08, kUnsteady = 0.25;
+
 // What TCP sends at once when it begins, or begins again after a pause, before it has heard of the other
 // side.
 constexpr double kFirstWindowBytes = 14600;
@@ -83,7 +87,7 @@ Prediction::Seconds sync_on_loopback(const Situation& situation, const Traffic& 
           .link_down = (step.nodes + 1) * traffic.parameters * end_seconds +
                        slots * traffic.slot * kSecondsPerByte / situation.cores,
           .link_up = (step.contributions + 1) * traffic.contribution * end_seconds,
-          .round_trips = (step.contributions + 1) * kExchangeSeconds / 2,
+          .round_trips = (step.contributions / situation.cores + 1) * kExchangeSeconds,
           .coordinator = step.contributions * work.contribution + work.version};
 }
 
@@ -130,7 +134,8 @@ Prediction predict_sync(const Situation& situation, const Traffic& traffic) {
                                   .grain = lease_grain(traffic.gradient_codec, config.step_slots()),
                                   .nodes = cores_used(situation),
                                   .slot_seconds = situation.slot_seconds,
-                                  .exchange_seconds = exchange_seconds});
+                                  .exchange_seconds = exchange_seconds,
+                                  .unsteadiness = situation.link.loopback() ? kUnsteady : kSteady});
   step.seconds += traffic.parameters_decode_seconds +
                   step.contributions / step.nodes * traffic.contribution_encode_seconds;
   Prediction prediction;

@@ -14,9 +14,6 @@ namespace {
 
 // So many steps until every node is measured, and so many that count.
 constexpr int kStepsBefore = 16, kStepsCounted = 48;
-// A node's times differ by up to this part from what they are on average: for nodes as steady as none is, the
-// round would not cut steps as it does.
-constexpr double kUnsteadiness = 0.08;
 constexpr auto kTick = std::chrono::milliseconds(20);
 
 class Stage {
@@ -48,7 +45,7 @@ class Stage {
   };
 
   void begin(Actor& actor) {
-    const double unsteady = 1 + kUnsteadiness * (2 * random_.unit() - 1);
+    const double unsteady = 1 + options_.unsteadiness * (2 * random_.unit() - 1);
     actor.lease_seconds = actor.leases.front().block.slot_count * options_.slot_seconds * unsteady;
     actor.done = now_ + duration_of(actor.lease_seconds);
   }

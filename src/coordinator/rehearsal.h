@@ -13,6 +13,9 @@ struct Rehearsal {
     std::uint32_t nodes = 1;
     double slot_seconds = 0;
     double exchange_seconds = 0;
+    // A node's times differ by up to this part from what they are on average: for nodes as steady as none is,
+    // the round would not cut steps as it does.
+    double unsteadiness = 0.08;
   };
   static Rehearsal of(const Options& options);
 
