@@ -70,6 +70,19 @@ struct EvalOptions {
 // w5xde eval RUN --data D
 ExitCode eval(const EvalOptions& options);
 
+struct PlanOptions {
+  Given given;
+  unsigned nodes = 2;
+  unsigned cores = 0;  // of all nodes; 0: one a node and thread, or this machine's where all are on it
+  std::string link = "loopback";
+  double slot_seconds = 0;  // 0: measured
+  double seconds = 1;       // that measuring takes
+  std::string engine;
+  std::string json;
+};
+// w5xde plan: what a run would come to, before it is started.
+ExitCode plan(const PlanOptions& options);
+
 struct BenchOptions {
   Given given;
   unsigned lanes = 2;

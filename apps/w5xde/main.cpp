@@ -47,6 +47,7 @@ struct Line {
   TrainOptions train{.nodes = 2};
   JoinCommand join;
   EvalOptions eval;
+  PlanOptions plan;
   BenchOptions bench;
   SeedsBenchOptions seeds;
   std::string serve_listen = "127.0.0.1:5555";
@@ -135,6 +136,36 @@ CLI::App* add_eval(CLI::App& app, Line& line) {
   return eval;
 }
 
+CLI::App* add_plan(CLI::App& app, Line& line) {
+  auto* plan =
+      app.add_subcommand("plan", "What a run would come to: speed, bytes, memory, and what to change.");
+  plan->add_option("--nodes", line.plan.nodes, "Nodes of the pool")->capture_default_str()->group("Pool");
+  plan->add_option("--link", line.plan.link,
+                   "The coordinator's link, which all nodes share: RATE[,ROUND TRIP], or loopback")
+      ->capture_default_str()
+      ->group("Pool");
+  plan->add_option("--cores", line.plan.cores,
+                   "Cores that all nodes have together; by default one a node, on loopback this machine's")
+      ->group("Pool");
+  plan->add_option("--slot-seconds", line.plan.slot_seconds,
+                   "What a slot takes on the nodes; by default measured on this machine")
+      ->group("Pool");
+  plan->add_option("--measure-seconds", line.plan.seconds, "How long measuring takes")
+      ->capture_default_str()
+      ->group("Pool");
+  plan->add_option("--engine", line.plan.engine, "The engine's shared library")->group("Pool");
+  plan->add_option("--json", line.plan.json, "Write the figures here too");
+  add_settings(*plan, line.plan.given);
+  plan->footer(
+      "Examples:\n"
+      "  w5xde plan --model mlp:784,1024,1024,10 --nodes 4 --link 100mbit,40ms\n"
+      "  w5xde plan --model lenet --data idx:/usr/share/datasets/fashion-mnist --nodes 8 --link 1gbit,0.3ms\n"
+      "  w5xde plan --model mlp:10,20,10 --data synthetic --nodes 10 --link loopback\n"
+      "  w5xde plan --model mlp:784,128,10 --nodes 20 --link 12MB/s --slot-seconds 0.004   for slower "
+      "machines");
+  return plan;
+}
+
 CLI::App* add_bench(CLI::App& bench, Line& line, const char* name, const char* help, const char* footer) {
   auto* command = bench.add_subcommand(name, help);
   command->add_option("--lanes", line.bench.lanes, "Cores for the engine alone")->capture_default_str();
@@ -195,6 +226,7 @@ int main(int argc, char** argv) {
   inspect_command->add_option("FILE|RUN", line.target, "The file, or the run's folder")->required();
   inspect_command->footer("Examples:\n  w5xde inspect model.safetensors\n  w5xde inspect runs/fashion");
   const auto* eval_command = add_eval(app, line);
+  const auto* plan_command = add_plan(app, line);
   auto* bench = app.add_subcommand("bench", "Measured comparisons.");
   bench->require_subcommand(1);
   const auto* compute_command =
@@ -220,6 +252,7 @@ int main(int argc, char** argv) {
   if (status_command->parsed()) return status(line.target, line.json);
   if (inspect_command->parsed()) return inspect(line.target);
   if (eval_command->parsed()) return eval(line.eval);
+  if (plan_command->parsed()) return plan(line.plan);
   if (seeds_command->parsed()) return bench_seeds(line.seeds);
   if (const auto batch = line.bench.given.find("batch");
       batch != line.bench.given.end() && batch->second == "auto")

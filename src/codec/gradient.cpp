@@ -97,6 +97,19 @@ std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& l
   return 0;
 }
 
+std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout& layout) {
+  const std::uint64_t most = encoded_bytes_max(codec, layout);
+  if (codec.kind != GradientKind::topk || layout.floats() == 0) return most;
+  const auto count = static_cast<double>(topk_count(codec, layout));
+  const double other = 1 - count / static_cast<double>(layout.floats());
+  // A gap takes a byte, another from 2^7 on, a third from 2^14 on, …
+  double gap_bytes = 1;
+  for (double from = 128; from < static_cast<double>(layout.floats()); from *= 128)
+    gap_bytes += std::pow(other, from);
+  const double bytes = sizeof(std::uint32_t) + count * (sizeof(float) + gap_bytes);
+  return std::min(most, static_cast<std::uint64_t>(bytes));
+}
+
 struct GradientEncoder::State {
   GradientCodec codec;
   std::shared_ptr<const BlockLayout> layout;

@@ -54,6 +54,9 @@ std::string to_string(const GradientCodec& codec);
 // No encoding of a block of that layout is longer: a receiver's limit before it takes memory.
 std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout);
 
+// How long it usually is: of topk, as if the largest floats lay just anywhere. All others are always as long.
+std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout& layout);
+
 // Encodes the gradients of one node, one after the other: each knows what the last could not say. Allocates
 // nothing once warm. One thread at a time.
 class GradientEncoder {

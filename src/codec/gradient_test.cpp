@@ -162,6 +162,17 @@ TEST_F(GradientBounds, sizes_are_what_the_header_says) {
   EXPECT_NEAR(exact / bytes_of("powersgd:4"), 120000.0 / (4 * 700), 0.1);
 }
 
+TEST_F(GradientBounds, sizes_are_about_what_they_usually_are) {
+  for (const auto* name :
+       {"none", "fp16", "int8", "onebit", "topk:0.001", "topk:0.01", "topk:0.3", "powersgd:4"}) {
+    const auto codec = parse_gradient_codec(name).value();
+    GradientEncoder encoder(codec, layout_);
+    const auto bytes = static_cast<double>(encoder.encode(gradient_).size());
+    EXPECT_NEAR(static_cast<double>(encoded_bytes_usual(codec, *layout_)), bytes, 0.02 * bytes) << name;
+    EXPECT_LE(encoded_bytes_usual(codec, *layout_), encoded_bytes_max(codec, *layout_)) << name;
+  }
+}
+
 TEST(TopK, of_equal_magnitudes_the_first_are_said) {
   const auto layout = layout_of({{"weight", {64}}});
   std::vector<float> gradient(64, 1.0f);

@@ -35,6 +35,12 @@ constexpr double kLateSecondsUnmeasured = 5;
 
 }  // namespace
 
+std::uint32_t async_lease_slots(double seconds_per_slot, std::uint32_t slots_max, std::uint32_t grain) {
+  if (grain > 0) return grain;
+  const double wanted = seconds_per_slot == 0 ? 1 : kAsyncLeaseSeconds / seconds_per_slot;
+  return std::bit_floor(static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, slots_max)));
+}
+
 Round::Round(const Options& options)
     : options_(options),
       step_slots_({options.slots, options.slots_total, options.steps_total}),
@@ -357,11 +363,9 @@ void Round::top_up(Instant now, std::vector<Grant>& grants) {
       const auto open =
           std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
       if (open == steps_.end()) return;
-      const double wanted = node.seconds_per_slot == 0 ? 1 : kAsyncLeaseSeconds / node.seconds_per_slot;
-      const auto slots = static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, options_.slots));
+      const std::uint32_t slots = async_lease_slots(node.seconds_per_slot, options_.slots, options_.grain);
       const LeaseId lease = next_lease_++;
-      const auto block =
-          open->ledger.lease(options_.grain > 0 ? options_.grain : std::bit_floor(slots), {id, lease, now});
+      const auto block = open->ledger.lease(slots, {id, lease, now});
       grants.push_back(grant(id, *open, *block, lease, now));
     }
   }

@@ -35,6 +35,9 @@ struct Grant {
   SlotBlock block;
 };
 
+// async: how many slots a lease has, for a node that takes so long for one (0: not measured yet).
+std::uint32_t async_lease_slots(double seconds_per_slot, std::uint32_t slots_max, std::uint32_t grain);
+
 class Round {
  public:
   struct Options {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "coordinator/link_speed.h"
 #include "w5xde/version.h"
 
 namespace w5xde {
@@ -11,10 +12,6 @@ namespace w5xde {
 namespace {
 
 constexpr std::uint64_t kModelPartBytes = 4 * kMiB;
-// What an exchange costs the two processes at least, and a byte of it, through two sockets and two hashes:
-// measured on loopback.
-constexpr double kExchangeSeconds = 60e-6;
-constexpr double kSecondsPerByte = 1.25e-9;
 
 }  // namespace
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "base/hash.h"
 #include "coordinator/coordinator.h"
@@ -11,9 +10,6 @@ namespace w5xde {
 
 namespace {
 
-// A stateless lossy codec rounds each contribution, so that a step's sum depends on how the step is cut: in
-// about this many pieces, whoever computes them.
-constexpr std::uint32_t kPiecesAStep = 8;
 // Where bytes move faster than this, sending a sample again costs less than looking for it.
 constexpr double kCacheBytesPerSecondMax = 200e6;
 
@@ -86,9 +82,8 @@ OptimizerOptions Coordinator::optimizer_options() const {
 }
 
 std::uint32_t Coordinator::grain() const {
-  const GradientCodec codec = fixed_codec(options_.config.transport.gradient_codec);
-  if (!is_lossy(codec) || !codec.stateless()) return 0;
-  return std::bit_floor(std::max(1u, options_.config.step_slots() / kPiecesAStep));
+  const RunConfig& config = options_.config;
+  return lease_grain(fixed_codec(config.transport.gradient_codec), config.step_slots());
 }
 
 AnswerForm Coordinator::fixed_answer() const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "base/limits.h"
 
@@ -18,6 +19,9 @@ constexpr std::array<std::string_view, 8> kPresets = {
 
 // The kernel grants less where its limit is lower; what it granted is reported.
 constexpr std::uint64_t kSocketBufferMax = 1 * kGiB;
+// A stateless lossy codec rounds each contribution, so that a step's sum depends on how the step is cut: in
+// about this many pieces, whoever computes them.
+constexpr std::uint32_t kPiecesAStep = 8;
 
 Transport early() {
   return {.preset = "early",
@@ -135,6 +139,11 @@ SocketOptions Transport::socket() const {
           .receive_buffer_bytes = socket_buffer,
           .receive_chunk_bytes = receive_chunk,
           .combined_send = combined_send};
+}
+
+std::uint32_t lease_grain(const GradientCodec& codec, std::uint32_t step_slots) {
+  if (codec.kind == GradientKind::none || !codec.stateless()) return 0;
+  return std::bit_floor(std::max(1u, step_slots / kPiecesAStep));
 }
 
 SectionCodec section_codec(std::string_view lossless) {

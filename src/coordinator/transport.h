@@ -45,6 +45,9 @@ struct Transport {
 std::span<const std::string_view> preset_names();
 Result<Transport> preset(std::string_view name);
 
+// How many slots every lease of a step has with this codec for contributions; 0: as suits the node.
+std::uint32_t lease_grain(const GradientCodec& codec, std::uint32_t step_slots);
+
 // A lossless codec as payloads of floats are sent with it.
 SectionCodec section_codec(std::string_view lossless);
 

@@ -1,0 +1,89 @@
+// w5xde plan: measures the engine, and reckons what a pool would make of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "commands.h"
+#include "lanes.h"
+#include "node/machine.h"
+#include "plan_report.h"
+
+namespace w5xde {
+
+namespace {
+
+constexpr unsigned kNodesMax = static_cast<unsigned>(Limits{}.connections_max);
+
+// How fast a run is does not depend on what the data says, only on what it looks like: noise will do.
+Status choose_data(RunConfig& config) {
+  if (!config.data.empty() || config.model.empty()) return {};
+  if (!config.model.starts_with("mlp:"))
+    return invalid(
+        fmt::format("--model {} does not say what its samples look like; say --data", config.model));
+  const std::string sizes = config.model.substr(4);
+  config.data =
+      fmt::format("random:{},{}", sizes.substr(0, sizes.find(',')), sizes.substr(sizes.rfind(',') + 1));
+  return {};
+}
+
+Status check(const PlanOptions& options) {
+  if (options.nodes == 0 || options.nodes > kNodesMax)
+    return invalid(fmt::format("--nodes {}: 1 to {}", options.nodes, kNodesMax));
+  if (!(options.seconds > 0)) return invalid("--measure-seconds must be more than 0");
+  if (!(options.slot_seconds >= 0)) return invalid("--slot-seconds must not be negative; 0: measured");
+  return {};
+}
+
+// How many slots are computed at a time, at most.
+std::uint32_t lanes_of(const PlanOptions& options, const RunConfig& config, const LinkSpeed& link) {
+  if (options.cores > 0) return std::max(1u, options.cores / config.threads);
+  return link.loopback() ? std::max(1u, Machine::here().cores / config.threads) : options.nodes;
+}
+
+Status measure(const PlanOptions& options, const Workbench& bench, Situation& situation) {
+  situation.slot_seconds = options.slot_seconds;
+  if (options.slot_seconds == 0) {
+    // Nodes of one machine are in each other's way; those of others are not.
+    const unsigned lanes =
+        situation.link.loopback() ? std::min({situation.nodes, situation.cores, Machine::here().cores}) : 1;
+    W5XDE_TRY(const LaneFigures figures,
+              compute_in_lanes(bench, {.lanes = lanes, .seconds = options.seconds, .slots_at_once = 2}));
+    situation.slot_seconds = lanes / figures.slots_per_second;
+    situation.engine_bytes = figures.memory_bytes;
+  }
+  W5XDE_TRY(const auto engine, bench.make_engine());
+  situation.shape = {engine->description().parameters, engine->description().floats()};
+  situation.engine_bytes = std::max(situation.engine_bytes, peak_memory_bytes());
+  return {};
+}
+
+Status run_plan(const PlanOptions& options) {
+  W5XDE_CHECK(check(options));
+  Plan plan{.link = options.link, .measured = options.slot_seconds == 0};
+  Situation& situation = plan.situation;
+  RunConfig& config = situation.config;
+  auto settings = settings_of(config);
+  W5XDE_CHECK(apply(settings, options.given));
+  W5XDE_CHECK(choose_data(config));
+  W5XDE_TRY(situation.link, parse_link_speed(options.link));
+  W5XDE_TRY(const Workbench bench, Workbench::open(config, options.engine));
+  situation.nodes = options.nodes;
+  situation.cores = lanes_of(options, config, situation.link);
+  situation.samples = bench.data->samples();
+  situation.sample_bytes = bench.data->inputs().sample_bytes() + bench.data->targets().sample_bytes();
+  W5XDE_CHECK(measure(options, bench, situation));
+  plan.prediction = predict(situation);
+  plan.advice = advise(situation);
+  fmt::print("{}", to_text(plan));
+  std::fflush(stdout);
+  return options.json.empty() ? Status() : write_text(options.json, to_json(plan));
+}
+
+}  // namespace
+
+ExitCode plan(const PlanOptions& options) {
+  const Status status = run_plan(options);
+  return status.ok() ? kSuccess : report(status.error());
+}
+
+}  // namespace w5xde

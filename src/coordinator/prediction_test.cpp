@@ -1,0 +1,152 @@
+#include "coordinator/prediction.h"
+
+#include <gtest/gtest.h>
+
+#include "coordinator/advice.h"
+#include "coordinator/traffic.h"
+
+namespace w5xde {
+namespace {
+
+// Two matrices and a bias, two million floats.
+Situation situation_with(const std::string& link, double slot_seconds, std::uint32_t nodes) {
+  Situation situation;
+  const auto layout =
+      BlockLayout::make({{"wide", {1000, 1600}}, {"narrow", {400, 1000}}, {"bias", {1600}}}, 1u << 24)
+          .value();
+  situation.shape = {layout, layout->floats()};
+  situation.slot_seconds = slot_seconds;
+  situation.engine_bytes = 100'000'000;
+  situation.samples = 60'000;
+  situation.sample_bytes = 785;
+  situation.nodes = situation.cores = nodes;
+  situation.link = parse_link_speed(link).value();
+  return situation;
+}
+
+Situation with_codecs(Situation situation, const std::string& gradients, const std::string& parameters) {
+  situation.config.transport.gradient_codec = gradients;
+  situation.config.transport.parameter_codec = parameters;
+  return situation;
+}
+
+double total(const Prediction::Seconds& seconds) {
+  return seconds.compute + seconds.link_down + seconds.link_up + seconds.round_trips + seconds.coordinator;
+}
+
+constexpr double kFloats = 2'001'600;
+
+TEST(TrafficTest, bytes_are_the_codec_s) {
+  const Situation plain = situation_with("100mbit", 0.01, 4);
+  const auto up = [&](const char* codec) {
+    return traffic_of(with_codecs(plain, codec, "none")).contribution;
+  };
+  const double head = 100;
+  EXPECT_NEAR(up("none"), 4 * kFloats, head);
+  EXPECT_NEAR(up("fp16"), 2 * kFloats + 4 * kFloats / 1024, head);
+  EXPECT_NEAR(up("int8"), kFloats + 4 * kFloats / 1024, head);
+  EXPECT_NEAR(up("onebit"), kFloats / 8 + 8 * kFloats / 1024, head);
+  EXPECT_NEAR(up("topk:0.01"), 0.01 * kFloats * (4 + 1.276), 0.01 * kFloats * 0.02 + head);
+  EXPECT_NEAR(up("powersgd:4"), 4.0 * (4 * (1000 + 1600) + 4 * (400 + 1000) + 1600), head);
+}
+
+TEST(TrafficTest, buffers_travel_as_they_are) {
+  Situation situation = with_codecs(situation_with("100mbit", 0.01, 4), "int8", "none");
+  const double before = traffic_of(situation).contribution;
+  situation.shape.floats += 1000;
+  EXPECT_DOUBLE_EQ(traffic_of(situation).contribution, before + 4000);
+}
+
+TEST(TrafficTest, over_a_link_samples_travel_once_and_their_numbers_each_time) {
+  const Situation near = situation_with("loopback", 0.01, 4), far = situation_with("100mbit", 0.01, 4);
+  EXPECT_DOUBLE_EQ(traffic_of(near).slot, 1 + 32 * 785);
+  EXPECT_DOUBLE_EQ(traffic_of(near).kept_bytes, 0);
+  EXPECT_DOUBLE_EQ(traffic_of(far).slot, 1 + 32 * 3);
+  EXPECT_DOUBLE_EQ(traffic_of(far).kept_bytes, 60'000.0 * 785);
+}
+
+TEST(TrafficTest, what_no_node_can_keep_travels_again) {
+  Situation situation = situation_with("100mbit", 0.01, 4);
+  situation.samples = 10'000'000;
+  EXPECT_GT(traffic_of(situation).slot, 0.9 * 32 * 785);
+}
+
+TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {
+  const Prediction one = predict(situation_with("10gbit", 1, 1));
+  const Prediction four = predict(situation_with("10gbit", 1, 4));
+  EXPECT_EQ(four.bottleneck, Bottleneck::compute);
+  EXPECT_NEAR(one.batches_per_second, 1, 0.1);
+  EXPECT_NEAR(four.batches_per_second / one.batches_per_second, 4, 0.5);
+}
+
+TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
+  const Prediction step = predict(situation_with("100mbit", 0.001, 4));
+  const double seconds = 4 * 4 * kFloats / (12.5e6 * 0.95);
+  EXPECT_NEAR(step.seconds.link_down, seconds, 0.01 * seconds);
+  EXPECT_NEAR(step.seconds.link_up, seconds, 0.01 * seconds);
+  EXPECT_NEAR(step.bytes_down, 4 * 4 * kFloats, 1e5);
+  EXPECT_NEAR(step.node_bytes_up, 4 * kFloats, 1e3);
+  EXPECT_DOUBLE_EQ(step.steps_per_second, 1 / total(step.seconds));
+}
+
+TEST(PredictionTest, nodes_that_rest_send_nothing) {
+  Situation situation = situation_with("100mbit", 0.001, 10);
+  situation.cores = 2;
+  EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 2);
+  EXPECT_NEAR(predict(situation).bytes_up, 2 * 4 * kFloats, 1e3);
+}
+
+TEST(PredictionTest, a_small_model_far_away_waits_for_round_trips) {
+  Situation situation = situation_with("1gbit,100ms", 1e-4, 2);
+  const auto layout = BlockLayout::make({{"weight", {10, 20}}}, 1u << 20).value();
+  situation.shape = {layout, layout->floats()};
+  const Prediction step = predict(situation);
+  EXPECT_EQ(step.bottleneck, Bottleneck::round_trips);
+  EXPECT_NEAR(step.steps_per_second, 10, 1);
+  situation.config.mode = Mode::async;
+  EXPECT_GT(predict(situation).batches_per_second, step.batches_per_second);
+}
+
+TEST(PredictionTest, long_round_trips_slow_large_transfers_down_at_their_begin) {
+  const double near = predict(situation_with("1gbit", 0.1, 4)).steps_per_second;
+  const Prediction far = predict(situation_with("1gbit,100ms", 0.1, 4));
+  EXPECT_GT(1 / far.steps_per_second - 1 / near, 2 * 0.1);
+  EXPECT_LT(1 / far.steps_per_second - 1 / near, 30 * 0.1);
+}
+
+TEST(PredictionTest, codecs_cost_memory_and_save_bytes) {
+  const Situation plain = situation_with("100mbit", 0.01, 4);
+  const Prediction exact = predict(plain), lossy = predict(with_codecs(plain, "int8", "int8"));
+  EXPECT_LT(lossy.bytes_down, exact.bytes_down / 3);
+  EXPECT_LT(lossy.bytes_up, exact.bytes_up / 3);
+  EXPECT_GT(lossy.coordinator_memory_bytes, exact.coordinator_memory_bytes);
+  EXPECT_GT(lossy.node_memory_bytes, exact.node_memory_bytes);
+  EXPECT_GT(exact.node_memory_bytes, plain.engine_bytes);
+}
+
+TEST(PredictionTest, async_is_as_fast_as_what_is_busy_longest) {
+  Situation situation = situation_with("100mbit", 0.001, 4);
+  situation.config.mode = Mode::async;
+  const Prediction update = predict(situation);
+  EXPECT_EQ(update.bottleneck, Bottleneck::link_down);
+  EXPECT_DOUBLE_EQ(update.steps_per_second, 1 / update.seconds.link_down);
+  EXPECT_DOUBLE_EQ(update.batches_per_second, 4 * update.steps_per_second);
+}
+
+TEST(AdviceTest, a_slow_link_calls_for_codecs_and_a_fast_one_for_none) {
+  EXPECT_NE(advise(situation_with("10mbit", 0.01, 4)).recommended, 0u);
+  EXPECT_EQ(advise(situation_with("10gbit", 0.05, 2)).recommended, 0u);
+}
+
+TEST(AdviceTest, it_is_the_gentlest_within_a_tenth_of_the_fastest) {
+  for (const char* link : {"1mbit", "100mbit,40ms", "1gbit,1ms", "10gbit", "loopback"}) {
+    const Advice advice = advise(situation_with(link, 0.02, 4));
+    const double fastest = advice.choices[advice.fastest].prediction.batches_per_second;
+    EXPECT_GE(advice.choice().prediction.batches_per_second, 0.9 * fastest) << link;
+    for (std::size_t i = 0; i < advice.recommended; ++i)
+      EXPECT_LT(advice.choices[i].prediction.batches_per_second, 0.9 * fastest) << link;
+  }
+}
+
+}  // namespace
+}  // namespace w5xde

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "coordinator/prediction.h"
+
+namespace w5xde {
+
+// What travels in a situation, and what codecs take for it. Bytes are those on the wire.
+struct Traffic {
+  GradientCodec gradient_codec;   // none where the choice is the coordinator's, which is what it begins with
+  GradientCodec parameter_codec;  // the same
+
+  double whole_version = 0;
+  double parameters = 0;    // a version, to a node that has the one before
+  double contribution = 0;  // one, of however many slots
+  double lease = 0;         // one, without its samples
+  double slot = 0;          // its samples in a lease: themselves, or the numbers of those that a node keeps
+  double kept_bytes = 0;    // of samples, at one node
+
+  double parameters_encode_seconds = 0, parameters_decode_seconds = 0;      // coordinator, node
+  double contribution_encode_seconds = 0, contribution_decode_seconds = 0;  // node, coordinator
+};
+
+Traffic traffic_of(const Situation& situation);
+
+}  // namespace w5xde
