@@ -100,7 +100,7 @@ ExitCode bench_pool(const BenchOptions& options);
 struct SeedsBenchOptions {
   double seconds = 30;  // a cell's, all rounds together
   unsigned nodes = 10;
-  unsigned rounds = 3;
+  unsigned rounds = 10;
   std::string only;
   std::string out = "seeds-report";
   std::string engine;

@@ -94,7 +94,7 @@ std::string batches_figure(const std::vector<Row>& rows) {
                     .best = &row == best});
     lines.push_back(
         {row.cell.preset, count_text(row.figures.batches), range_text(low, high),
-         decimal_text(best ? share(row, *best) : kUnknown), rate_text(row.figures.bytes_per_second),
+         decimal_text(best ? ratio(row, *best) : kUnknown), rate_text(row.figures.bytes_per_second),
          decimal_text(row.figures.compression_ratio), size_text(row.figures.memory_bytes),
          decimal_text(row.figures.loss_first, 3) + " → " + decimal_text(row.figures.loss_last, 3)});
   }
@@ -190,7 +190,7 @@ std::string ratio_section(const SeedsReport& report) {
     for (const auto& rows : groups) {
       const Row* best = best_of(rows);
       const auto row = std::ranges::find(rows, preset, [](const Row& other) { return other.cell.preset; });
-      const double part = best && row != rows.end() ? share(*row, *best) : kUnknown;
+      const double part = best && row != rows.end() ? ratio(*row, *best) : kUnknown;
       heat.back().shares.push_back(part);
       lines.back().push_back(decimal_text(part));
     }
@@ -241,7 +241,7 @@ std::string buffers_section(const SeedsReport& report) {
       const auto [low, high] = round_range(row);
       points.push_back({size, row.figures.batches, count_text(row.figures.batches), low, high});
       lines.push_back({size, count_text(row.figures.batches), range_text(low, high),
-                       decimal_text(best ? share(row, *best) : kUnknown),
+                       decimal_text(best ? ratio(row, *best) : kUnknown),
                        rate_text(row.figures.bytes_per_second)});
     }
     words += paragraph(fmt::format("{}: ", workload.title) + buffers_sentence(rows, report.conditions));

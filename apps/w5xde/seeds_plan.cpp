@@ -7,13 +7,12 @@
 #include <map>
 #include <sstream>
 
+#include "coordinator/transport.h"
+
 namespace w5xde {
 
 namespace {
 
-constexpr std::array kPresets = {
-    "early",   "standard", "current", "enhanced", "lz4-block", "direct-tensor", "gradient-compression",
-    "adaptive"};
 constexpr std::array kLinks = {"loopback", "100mbit"};
 constexpr std::array kBufferMegabytes = {1u, 2u, 4u, 8u, 16u};
 constexpr std::array kTiers = {"silent", "normal", "verbose"};
@@ -54,7 +53,8 @@ std::vector<Cell> seeds_cells() {
   std::vector<Cell> cells;
   for (const Workload& workload : kWorkloads) {
     for (const char* link : kLinks) {
-      for (const char* preset : kPresets) cells.push_back({"presets", preset, workload.name, link});
+      for (const std::string_view preset : preset_names())
+        cells.push_back({"presets", std::string(preset), workload.name, link});
     }
   }
   for (const Workload& workload : kWorkloads) {
@@ -75,7 +75,7 @@ Result<std::vector<Cell>> chosen(const std::vector<Cell>& cells, const std::stri
       return invalid(fmt::format(
           "--only '{}': choose by part (presets, buffers, logging), preset ({}), workload (seeds, 2M) "
           "or link ({})",
-          word, fmt::join(kPresets, ", "), fmt::join(kLinks, ", ")));
+          word, fmt::join(preset_names(), ", "), fmt::join(kLinks, ", ")));
     }
     asked[static_cast<std::size_t>(kind - kKinds.begin())].push_back(word);
   }

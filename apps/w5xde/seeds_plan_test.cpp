@@ -11,16 +11,16 @@ namespace {
 
 TEST(SeedsPlanTest, every_preset_meets_every_workload_on_every_link) {
   const auto cells = chosen(seeds_cells(), "presets").value();
-  EXPECT_EQ(cells.size(), 8u * 2 * 2);
+  EXPECT_EQ(cells.size(), 9u * 2 * 2);
   std::set<std::string> names;
   for (const Cell& cell : seeds_cells()) names.insert(cell.part + name_of(cell));
   EXPECT_EQ(names.size(), seeds_cells().size()) << "two cells are the same";
-  EXPECT_EQ(seeds_cells().size(), 32u + 10 + 3);
+  EXPECT_EQ(seeds_cells().size(), 36u + 10 + 3);
 }
 
 TEST(SeedsPlanTest, words_of_one_kind_are_alternatives_and_kinds_narrow_each_other) {
   EXPECT_EQ(chosen(seeds_cells(), "")->size(), seeds_cells().size());
-  EXPECT_EQ(chosen(seeds_cells(), "presets,seeds,loopback")->size(), 8u);
+  EXPECT_EQ(chosen(seeds_cells(), "presets,seeds,loopback")->size(), 9u);
   EXPECT_EQ(chosen(seeds_cells(), "presets,early,adaptive,2M")->size(), 4u);
   EXPECT_EQ(chosen(seeds_cells(), "logging")->size(), 3u);
   EXPECT_EQ(chosen(seeds_cells(), "buffers,logging,seeds")->size(), 8u);

@@ -65,10 +65,6 @@ double ratio(const Row& row, const Row& baseline) {
   return median(std::move(ratios));
 }
 
-double share(const Row& row, const Row& best) {
-  return row.figures.batches / best.figures.batches;
-}
-
 double round_spread(const Row& row) {
   std::vector<double> known = row.rounds_batches;
   std::erase_if(known, [](double value) { return !std::isfinite(value); });

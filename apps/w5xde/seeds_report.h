@@ -99,8 +99,6 @@ struct Row {
 
 // The median of the rounds' own ratios of batches: what slows the machine down for a while slows both.
 double ratio(const Row& row, const Row& baseline);
-// Of the medians; for rows of which `best` has the most.
-double share(const Row& row, const Row& best);
 // By how much the rounds of a row lie apart, of their median.
 double round_spread(const Row& row);
 // Of those with figures, the row with the most batches; none: nullptr.

@@ -41,13 +41,13 @@ std::string comparison(const std::vector<Row>& rows, std::string (*name)(const R
   const Row& last = *std::ranges::min_element(known, {}, [](const Row& row) { return row.figures.batches; });
   std::string text = fmt::format("Most batches: {}, {} in 30 s. Fewest: {}, {} ({} of it).", name(best),
                                  count_text(best.figures.batches), name(last),
-                                 count_text(last.figures.batches), decimal_text(share(last, best)));
+                                 count_text(last.figures.batches), decimal_text(ratio(last, best)));
   const double noise = noise_of(known);
   if (!std::isfinite(noise)) return text + " There was one round: nothing tells how far it would vary.";
   text += fmt::format(" Rounds of the same lie up to {} apart", percent_text(noise));
   std::vector<std::string> level;
   for (const Row& row : known) {
-    if (&row != &best && share(row, best) >= 1 - noise) level.push_back(name(row));
+    if (&row != &best && ratio(row, best) >= 1 - noise) level.push_back(name(row));
   }
   if (level.empty()) return text + "; the lead is larger than that.";
   if (level.size() + 1 == known.size()) return text + ", so none stands out.";

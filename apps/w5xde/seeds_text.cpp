@@ -99,7 +99,7 @@ std::string to_text(const SeedsReport& report) {
         rows, fmt::format("socket buffers, {}, adaptive; ratio to the best", workload),
         [](const Row& row) { return fmt::format("{} MB", row.cell.socket_buffer_bytes >> 20); },
 
-        [best = best_of(rows)](const Row& row) { return best ? share(row, *best) : kUnknown; });
+        [best = best_of(rows)](const Row& row) { return best ? ratio(row, *best) : kUnknown; });
   }
   const auto logging = report.group("logging", "seeds", "loopback");
   if (!logging.empty()) {

@@ -160,7 +160,7 @@ TEST_F(SettingsTest, a_preset_comes_first_and_what_is_given_beside_it_changes_it
   EXPECT_EQ(read.transport.receive_chunk, 1u << 20);
   EXPECT_EQ(apply(settings, {{"preset", "late"}}).error().message,
             "'late' is no preset; take one of early, standard, current, enhanced, lz4-block, direct-tensor, "
-            "gradient-compression, adaptive");
+            "gradient-compression, adaptive, adaptive-lossy");
 }
 
 TEST_F(SettingsTest, what_the_command_line_gives_goes_before_what_the_file_says) {

@@ -9,8 +9,6 @@ namespace {
 
 // So that a node's heartbeat gets in between.
 constexpr std::uint64_t kPartFloats = 4 * 1024 * 1024;
-// A node that is further behind gets a whole version.
-constexpr std::size_t kDifferencesMax = 256;
 
 std::span<const float> floats_of(const AlignedBuffer& buffer, std::uint64_t count) {
   return {reinterpret_cast<const float*>(buffer.data()), count};
@@ -46,6 +44,7 @@ void Broadcast::refresh() {
   shown_ = nullptr;
   shown_version_ = kNoVersion;
   differences_.clear();
+  difference_bytes_ = 0;
   wholes_.clear();
 }
 
@@ -151,8 +150,13 @@ void Broadcast::show(const Learner& learner) {
   std::copy(change_.begin() + static_cast<std::ptrdiff_t>(parameters), change_.end(),
             shown.begin() + static_cast<std::ptrdiff_t>(parameters));
   shown_version_ = learner.version();
+  difference_bytes_ += difference.formed.bytes->size();
   differences_.push_back(std::move(difference));
-  if (differences_.size() > kDifferencesMax) differences_.pop_front();
+  // A node that is further behind gets a whole version, which is less.
+  while (differences_.size() > 1 && difference_bytes_ > shape_.floats * sizeof(float)) {
+    difference_bytes_ -= differences_.front().formed.bytes->size();
+    differences_.pop_front();
+  }
 }
 
 Status Broadcast::send(const Part& part, const Learner::State& state, Connection& connection,

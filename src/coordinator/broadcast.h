@@ -84,7 +84,8 @@ class Broadcast {
   Learner::State other_;  // the one before, to be written over when nobody holds it
   std::uint64_t shown_version_ = kNoVersion;
   std::deque<Difference> differences_;  // each begins where the one before ends
-  std::vector<Whole> wholes_;           // of the last version that was sent whole
+  std::uint64_t difference_bytes_ = 0;
+  std::vector<Whole> wholes_;  // of the last version that was sent whole
 };
 
 }  // namespace w5xde

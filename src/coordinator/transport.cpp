@@ -13,9 +13,9 @@ namespace w5xde {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kPresets = {
-    "early",   "standard", "current", "enhanced", "lz4-block", "direct-tensor", "gradient-compression",
-    "adaptive"};
+constexpr std::array<std::string_view, 9> kPresets = {
+    "early",    "standard",      "current", "enhanced", "lz4-block", "direct-tensor", "gradient-compression",
+    "adaptive", "adaptive-lossy"};
 
 // The kernel grants less where its limit is lower; what it granted is reported.
 constexpr std::uint64_t kSocketBufferMax = 1 * kGiB;
@@ -88,6 +88,19 @@ Transport gradient_compression() {
   return made;
 }
 
+Transport adaptive() {
+  return {};
+}
+
+// Adaptive, and free to choose lossy codecs where they pay.
+Transport adaptive_lossy() {
+  Transport made;
+  made.preset = "adaptive-lossy";
+  made.gradient_codec = "auto";
+  made.parameter_codec = "auto";
+  return made;
+}
+
 Status check_lossless(std::string_view setting, const std::string& value) {
   if (value == "auto") return {};
   const auto parsed = parse_lossless(value);
@@ -109,9 +122,8 @@ std::span<const std::string_view> preset_names() {
 Result<Transport> preset(std::string_view name) {
   using Make = Transport (*)();
   constexpr std::array<Make, kPresets.size()> kMakers = {
-      early, standard, current, enhanced, lz4_block, direct_tensor, gradient_compression, [] {
-        return Transport();
-      }};
+      early,    standard,      current, enhanced, lz4_block, direct_tensor, gradient_compression,
+      adaptive, adaptive_lossy};
   const auto found = std::ranges::find(kPresets, name);
   if (found == kPresets.end())
     return invalid(fmt::format("'{}' is no preset; take one of {}", name, fmt::join(kPresets, ", ")));

@@ -29,6 +29,7 @@ TEST(Transport, presets_are_what_the_history_says) {
        "none"},
       {"gradient-compression", kMiB, 0, true, false, false, "generic", "zlib:9", "zlib:1", 0, "int8"},
       {"adaptive", 0, 0, true, true, true, "direct", "auto", "auto", 0, "none"},
+      {"adaptive-lossy", 0, 0, true, true, true, "direct", "auto", "auto", 0, "auto"},
   };
   ASSERT_EQ(preset_names().size(), std::size(rows));
   for (const Row& row : rows) {
@@ -49,7 +50,7 @@ TEST(Transport, presets_are_what_the_history_says) {
     EXPECT_EQ(made->codec_up(), row.up);
     EXPECT_EQ(made->codec_threshold, row.threshold);
     EXPECT_EQ(made->gradient_codec, row.gradients);
-    EXPECT_EQ(made->parameter_codec, "none");
+    EXPECT_EQ(made->parameter_codec, row.name == "adaptive-lossy" ? "auto" : "none");
   }
 }
 

@@ -83,7 +83,7 @@ void AsioLoop::run() {
 void AsioLoop::run_until(const std::function<bool()>& condition, const std::function<bool()>& eager) {
   const Running running(state_->thread);
   state_->context.restart();
-  while (!condition()) {
+  while (!condition() && !state_->context.stopped()) {
     if (!eager() || !poll_for_a_while()) state_->context.run_one();
   }
 }

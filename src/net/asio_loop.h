@@ -27,8 +27,9 @@ class AsioLoop final : public Loop {
 
   // Runs until stop(), on the calling thread.
   void run();
-  // Runs until the condition holds, looking at it after every task. While `eager` holds, something is
-  // expected any moment, and the loop looks for it a little while before it sleeps: to be woken up costs.
+  // Runs until the condition holds, looking at it after every task, or until stop(). While `eager` holds,
+  // something is expected any moment, and the loop looks for it a little while before it sleeps: to be woken
+  // up costs.
   void run_until(
       const std::function<bool()>& condition, const std::function<bool()>& eager = [] { return false; });
   // Any thread.

@@ -102,6 +102,14 @@ TEST(AsioLoopTest, an_eager_loop_runs_what_comes_while_it_looks_and_what_comes_l
   EXPECT_LE(asked, 6u) << "it never slept";
 }
 
+TEST(AsioLoopTest, stop_ends_run_until_too_whatever_the_condition) {
+  for (const bool eager : {false, true}) {
+    AsioLoop loop;
+    loop.post([&] { loop.stop(); });
+    loop.run_until([] { return false; }, [&] { return eager; });
+  }
+}
+
 TEST(AsioLoopTest, stop_ends_run_from_another_thread) {
   AsioLoop loop;
   std::thread other([&] { loop.post([&] { loop.stop(); }); });

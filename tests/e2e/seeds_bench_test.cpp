@@ -48,8 +48,9 @@ TEST_F(SeedsBenchTest, every_preset_has_a_row_with_every_column) {
       EXPECT_TRUE(row.at(column).is_number()) << column << row;
     }
   }
-  EXPECT_EQ(presets, (std::set<std::string>{"early", "standard", "current", "enhanced", "lz4-block",
-                                            "direct-tensor", "gradient-compression", "adaptive"}));
+  EXPECT_EQ(presets,
+            (std::set<std::string>{"early", "standard", "current", "enhanced", "lz4-block", "direct-tensor",
+                                   "gradient-compression", "adaptive", "adaptive-lossy"}));
   EXPECT_TRUE(told.at("conditions").at("complete"));
   EXPECT_TRUE(page().ends_with("</html>\n"));
 }
