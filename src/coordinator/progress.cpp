@@ -154,7 +154,11 @@ void Coordinator::end_evaluation() {
   }
   if (!best_loss_ || evaluation_->loss < *best_loss_) {
     best_loss_ = evaluation_->loss;
-    if (options_.config.mode == Mode::sync && !run_over()) write_checkpoint();
+    // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
+    const bool dear =
+        std::ranges::any_of(sessions_, [](const auto& member) { return member.second->has_feedback(); });
+    const bool due = !dear || loop_.now() >= checkpoint_due_;
+    if (options_.config.mode == Mode::sync && !run_over() && due) write_checkpoint();
   }
 }
 
