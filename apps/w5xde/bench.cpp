@@ -36,7 +36,8 @@ Result<double> compute(const Workbench& bench, const BenchOptions& options) {
   return figures.slots_per_second;
 }
 
-Result<Summary> pool(const BenchOptions& options, const Workbench& bench, const std::filesystem::path& folder) {
+Result<Summary> pool(const BenchOptions& options, const Workbench& bench,
+                     const std::filesystem::path& folder) {
   Words flags = {"--log", "silent", "--seconds", fmt::format("{}", options.seconds)};
   Given given = options.given;
   given.try_emplace("model", bench.config.model);

@@ -4,10 +4,6 @@
 
 namespace w5xde {
 
-bool FeedbackStore::fits(std::uint64_t floats) const {
-  return floats == layout_->floats() || floats == 2 * layout_->floats();
-}
-
 void FeedbackStore::add(std::vector<float>& sum, std::span<const float> feedback) {
   sum.resize(std::max(sum.size(), feedback.size()));
   for (std::size_t i = 0; i < feedback.size(); ++i) sum[i] += feedback[i];

@@ -22,8 +22,6 @@ class FeedbackStore {
  public:
   explicit FeedbackStore(std::shared_ptr<const BlockLayout> layout) : layout_(std::move(layout)) {}
 
-  bool fits(std::uint64_t floats) const;
-
   // Nobody has this any more.
   void take_over(std::span<const float> feedback);
   bool orphaned() const { return !orphan_.empty(); }
