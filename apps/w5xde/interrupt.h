@@ -9,7 +9,7 @@ namespace w5xde {
 // blocked.
 class Interrupt {
  public:
-  explicit Interrupt(std::initializer_list<int> signals = {SIGINT, SIGTERM});
+  Interrupt(std::initializer_list<int> signals = {SIGINT, SIGTERM});
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

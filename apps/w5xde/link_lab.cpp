@@ -29,7 +29,7 @@ std::string limits_text(const LinkLab::Options& options) {
 Status run(const Words& command) {
   const auto output = std::filesystem::temp_directory_path() / fmt::format("w5xde-link-{}.txt", getpid());
   W5XDE_TRY(Child child, Child::start(command, output));
-  const Status status = wait_for({&child, 1}, {});
+  Status status = wait_for({&child, 1}, {});
   std::error_code ignored;
   std::filesystem::remove(output, ignored);
   return status;

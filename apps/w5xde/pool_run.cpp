@@ -29,7 +29,7 @@ std::filesystem::path output_of(const PoolRun& pool) {
 
 Result<Summary> summary_of(const PoolRun& pool, std::span<Child> children, const Watch& watch) {
   const Status ended = wait_for(children, watch);
-  const auto summary = [&]() -> Result<Summary> {
+  auto summary = [&]() -> Result<Summary> {
     W5XDE_CHECK(ended);
     W5XDE_TRY(const MappedFile file, MappedFile::open(json_of(pool)));
     return summary_from_json(text_of(file.bytes()));

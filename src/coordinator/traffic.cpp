@@ -31,7 +31,6 @@ GradientCost cost_of(const GradientCodec& codec) {
     case GradientKind::int8:
       return {0.8e-9, 0.15e-9};
     case GradientKind::onebit:
-      return {1.3e-9, 0.2e-9};
     case GradientKind::topk:
       return {1.3e-9, 0.2e-9};
     case GradientKind::powersgd:

@@ -31,15 +31,31 @@ void encode(const Offer& message, Head& head) {
                head);
 }
 
+namespace {
+
+Status read_model(const MapReader& reader, Offer& message) {
+  W5XDE_CHECK(reader.text("model", message.model));
+  W5XDE_CHECK(reader.text("model_hash", message.model_hash));
+  return reader.number("model_bytes", message.model_bytes);
+}
+
+Status read_connection(const MapReader& reader, Offer& message) {
+  W5XDE_CHECK(reader.number("socket_buffer", message.socket_buffer));
+  W5XDE_CHECK(reader.flag("keep_alive", message.keep_alive));
+  W5XDE_CHECK(reader.flag("quick_ack", message.quick_ack));
+  W5XDE_CHECK(reader.number("receive_chunk", message.receive_chunk));
+  return reader.flag("combined_send", message.combined_send);
+}
+
+}  // namespace
+
 Result<Offer> decode_offer(Bytes head, const Limits& limits) {
   W5XDE_TRY(const json map, decode_value(head, limits));
   if (!map.is_object()) return corrupt("an offer is not a map");
   const MapReader reader("an offer", map, limits);
   Offer message;
   W5XDE_CHECK(reader.text("run", message.run));
-  W5XDE_CHECK(reader.text("model", message.model));
-  W5XDE_CHECK(reader.text("model_hash", message.model_hash));
-  W5XDE_CHECK(reader.number("model_bytes", message.model_bytes));
+  W5XDE_CHECK(read_model(reader, message));
   W5XDE_CHECK(reader.text("loss", message.loss));
   W5XDE_CHECK(reader.numbers("sample_shape", message.sample_shape));
   W5XDE_CHECK(reader.number("classes", message.classes));
@@ -47,11 +63,7 @@ Result<Offer> decode_offer(Bytes head, const Limits& limits) {
   W5XDE_CHECK(reader.number("model_fingerprint", message.model_fingerprint));
   W5XDE_CHECK(reader.flag("newest_parameters", message.newest_parameters));
   W5XDE_CHECK(reader.real("momentum", message.momentum));
-  W5XDE_CHECK(reader.number("socket_buffer", message.socket_buffer));
-  W5XDE_CHECK(reader.flag("keep_alive", message.keep_alive));
-  W5XDE_CHECK(reader.flag("quick_ack", message.quick_ack));
-  W5XDE_CHECK(reader.number("receive_chunk", message.receive_chunk));
-  W5XDE_CHECK(reader.flag("combined_send", message.combined_send));
+  W5XDE_CHECK(read_connection(reader, message));
   return message;
 }
 
