@@ -47,9 +47,11 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
     W5XDE_TRY(const TensorDescriptor one, with_samples(lease.tensors[i], 1));
     sample_bytes[i] = one.byte_count();
   }
-  // Where none arrives, no byte has proven how large a sample is: the kept ones have.
-  const bool all_arrive = std::ranges::none_of(lease.numbers, is_kept);
-  if (!all_arrive && (shelf.samples.empty() || sample_bytes != shelf.sample_bytes))
+  // Where none arrives, no byte has proven how large a sample is: the kept ones have. A first lease may name
+  // one that it brings itself: it is in the lease twice, at the end of one epoch and the start of the next.
+  const bool none_arrives = std::ranges::all_of(lease.numbers, is_kept);
+  const bool is_first = shelf.samples.empty();
+  if (is_first ? none_arrives : sample_bytes != shelf.sample_bytes)
     return corrupt("samples of another size than those that are kept");
   for (std::size_t i = 0; i < 2; ++i) {
     W5XDE_TRY(tensors[i], with_samples(lease.tensors[i], lease.samples()));

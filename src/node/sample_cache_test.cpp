@@ -66,6 +66,13 @@ TEST_F(SampleCacheTest, what_is_kept_need_not_come_again) {
   expect_samples(none, {6});
 }
 
+TEST_F(SampleCacheTest, a_first_lease_may_name_a_sample_twice) {
+  Made first = made({{5, Kind::new_kept}, {9, Kind::new_kept}, {5, Kind::kept}});
+  ASSERT_EQ(complete(first), "ok");
+  expect_samples(first, {5, 9, 5});
+  EXPECT_EQ(cache_.bytes(), 18u);
+}
+
 TEST_F(SampleCacheTest, training_and_evaluation_have_their_own) {
   Made first = made({{5, Kind::new_kept}});
   ASSERT_EQ(complete(first), "ok");
