@@ -145,8 +145,7 @@ std::vector<Setting> settings_of(RunConfig& c) {
       number("clip-norm", "clip the gradient to this norm; 0: do not", false, c.clip_norm),
       number("seed", "of data order, initial parameters and dropout", true, c.seed),
       number("threads", "for one slot's arithmetic, on every node", true, c.threads),
-      {"preset",
-       "sets all that follows up to sample-cache: " + fmt::format("{}", fmt::join(preset_names(), ", ")),
+      {"preset", "sets all that follows up to crew: " + fmt::format("{}", fmt::join(preset_names(), ", ")),
        false, [&c] { return c.transport.preset; },
        [&c](const std::string& text) -> Status {
          W5XDE_TRY(c.transport, preset(text));
@@ -170,6 +169,8 @@ std::vector<Setting> settings_of(RunConfig& c) {
       flag("quick-ack", "TCP_QUICKACK", false, c.transport.quick_ack),
       word("sample-cache", "nodes keep the samples they were sent: auto (behind slow links), on, off", false,
            c.transport.sample_cache),
+      word("crew", "how many nodes take part in a step: auto (as many as make it faster), all", false,
+           c.transport.crew),
       flag("turns", "let nodes that share a machine's cores take turns", false, c.turns),
       number("checkpoint-seconds", "how often to save", false, c.checkpoint_seconds),
       number("keep", "how many checkpoints to keep, beside the best", false, c.keep),

@@ -100,6 +100,9 @@ void print(const StatusReport& report) {
     if (report.noise_scale > 0) fmt::print(", noise scale {:.0f}", report.noise_scale);
     fmt::print("\n");
   }
+  if (report.crew > 0)
+    fmt::print("{} of {} nodes compute a step: with more it would take longer\n", report.crew,
+               report.nodes.size());
   if (!report.nodes.empty()) {
     fmt::print("\n{:<20} {:<22} {:>10} {:>11} {:>9}  {}\n", "node", "from", "batches", "batches/s",
                "ms there", "");

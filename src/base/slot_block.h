@@ -6,9 +6,9 @@
 
 namespace w5xde {
 
-// An aligned block of a step's slots: slot_count is a power of two and first_slot a multiple of it, so a
-// block is one node of the step's binary tree (learn/reduction.h). Leases are cut along it, contributions are
-// added along it.
+// An aligned block of a step's slots: what lies under one node of the step's binary tree (learn/reduction.h).
+// Leases are cut along it, contributions are added along it. It is a power of two long and begins at a
+// multiple of that; only where the step ends before it would, it ends with the step.
 struct SlotBlock {
   std::uint32_t first_slot = 0;
   std::uint32_t slot_count = 1;
@@ -16,8 +16,13 @@ struct SlotBlock {
   // One past the last slot.
   constexpr std::uint32_t end() const { return first_slot + slot_count; }
 
+  // How many slots its tree node has, those past the step's end included.
+  constexpr std::uint32_t tree_slots() const { return std::bit_ceil(slot_count); }
+  constexpr bool cut_off() const { return !std::has_single_bit(slot_count); }
+
+  // May be a block of some step.
   constexpr bool valid() const {
-    return std::has_single_bit(slot_count) && first_slot % slot_count == 0 && end() > first_slot;
+    return slot_count > 0 && slot_count <= 1u << 31 && first_slot % tree_slots() == 0 && end() > first_slot;
   }
 
   // By place, then by size.

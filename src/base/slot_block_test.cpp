@@ -8,11 +8,15 @@
 namespace w5xde {
 namespace {
 
-TEST(SlotBlockTest, a_block_is_a_power_of_two_long_and_begins_at_a_multiple_of_that) {
+TEST(SlotBlockTest, a_block_begins_at_a_multiple_of_the_power_of_two_that_it_is_long_or_would_be) {
   for (std::uint32_t first = 0; first < 40; ++first) {
-    for (std::uint32_t count = 0; count < 40; ++count) {
-      const bool power = count == 1 || count == 2 || count == 4 || count == 8 || count == 16 || count == 32;
-      EXPECT_EQ((SlotBlock{first, count}.valid()), power && first % count == 0) << first << " + " << count;
+    EXPECT_FALSE((SlotBlock{first, 0}.valid())) << first;
+    for (std::uint32_t count = 1; count < 40; ++count) {
+      std::uint32_t power = 1;
+      while (power < count) power *= 2;
+      EXPECT_EQ((SlotBlock{first, count}.valid()), first % power == 0) << first << " + " << count;
+      EXPECT_EQ((SlotBlock{first, count}.cut_off()), power != count) << count;
+      EXPECT_EQ((SlotBlock{first, count}.tree_slots()), power) << count;
     }
   }
 }
@@ -22,6 +26,7 @@ TEST(SlotBlockTest, a_block_that_reaches_past_the_last_slot_number_is_none) {
   EXPECT_FALSE((SlotBlock{0xffffffff, 1}.valid())) << "its end is 0";
   EXPECT_FALSE((SlotBlock{0x80000000, 0x80000000}.valid()));
   EXPECT_TRUE((SlotBlock{0, 0x80000000}.valid()));
+  EXPECT_FALSE((SlotBlock{0, 0x80000001}.valid()));
 }
 
 TEST(SlotBlockTest, blocks_are_in_the_order_of_their_place_and_then_of_their_size) {

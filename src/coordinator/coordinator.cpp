@@ -21,6 +21,8 @@ constexpr auto kProgressEvery = std::chrono::seconds(1);
 // Past max_staleness a contribution counts less, past this many times that it is refused.
 constexpr std::uint64_t kRefusedStaleness = 4;
 constexpr std::size_t kDeparturesKept = 20;
+// A model of so many bytes is not sent to everybody before it is known what that takes.
+constexpr std::uint64_t kDearBytes = 1 * kMiB;
 
 }  // namespace
 
@@ -78,7 +80,9 @@ Status Coordinator::begin(Material material) {
                                 .first_step = from.step,
                                 .grain = grain(),
                                 .steps_total = config.growth.grows() ? config.steps : 0,
-                                .halves = config.growth.grows()});
+                                .halves = config.growth.grows(),
+                                .crews = config.transport.crew == "auto",
+                                .dear = shape_.floats * sizeof(float) >= kDearBytes});
   W5XDE_CHECK(begin_growth(from));
   begin_reduction();
   if (material.evaluation) {
@@ -133,7 +137,12 @@ void Coordinator::tick() {
 
 Status Coordinator::ready(Session& session) {
   const Ready& about = session.about();
-  round_->join(session.id(), options_.config.turns ? Place{about.machine, about.lanes} : Place());
+  Place place{.host = session.host()};
+  if (options_.config.turns) {
+    place.machine = about.machine;
+    place.lanes = about.lanes;
+  }
+  round_->join(session.id(), place);
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
   ++nodes_seen_;
   if (engine_.empty()) engine_ = session.about().engine;
@@ -275,6 +284,8 @@ Status Coordinator::train_answer(Session& session, const Contribution& contribut
     return {};
   }
   const double compute_seconds = static_cast<double>(contribution.compute_ns) * 1e-9;
+  if (session.has_feedback()) feedback_->changed(session.id());
+  if (session.tally.batches == 0) measure_link(session);  // how much it is given next depends on it
   const auto verdict =
       round_->answer(session.id(), contribution.lease_id, contribution.block, compute_seconds, loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("a contribution to a lease that it does not have");

@@ -89,6 +89,7 @@ class Coordinator final : private Session::Host {
   void tick();
   void arm_tick();
   void measure_links();
+  void measure_link(Session& session);
 
   // How things travel (coordinator/transfer.cpp).
   Status begin_transfer(const CheckpointFile& checkpoint);

@@ -18,11 +18,22 @@ void FeedbackStore::gather(std::set<NodeId> nodes) {
   awaited_ = std::move(nodes);
 }
 
-void FeedbackStore::gathered(NodeId node, std::span<const float> feedback) {
-  if (awaited_.erase(node) > 0) add(copies_, feedback);
+void FeedbackStore::gathered(NodeId node, std::span<const float> feedback, bool kept) {
+  if (awaited_.erase(node) == 0) return;
+  if (kept) {
+    kept_[node].assign(feedback.begin(), feedback.end());
+  } else {
+    add(copies_, feedback);
+  }
+}
+
+void FeedbackStore::gone(NodeId node) {
+  awaited_.erase(node);
+  kept_.erase(node);
 }
 
 std::vector<CheckpointBlock> FeedbackStore::blocks() {
+  for (const auto& [node, copy] : kept_) add(copies_, copy);
   add(copies_, orphan_);
   std::vector<CheckpointBlock> blocks;
   const std::span<const float> all(copies_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -29,9 +30,13 @@ class FeedbackStore {
 
   // A checkpoint waits for what these nodes have.
   void gather(std::set<NodeId> nodes);
-  void gathered(NodeId node, std::span<const float> feedback);
+  // `kept`: the node rests, and its copy is good for later checkpoints too.
+  void gathered(NodeId node, std::span<const float> feedback, bool kept);
+  bool has_copy(NodeId node) const { return kept_.contains(node); }
+  // It has something else to say now.
+  void changed(NodeId node) { kept_.erase(node); }
   // It will not answer.
-  void gone(NodeId node) { awaited_.erase(node); }
+  void gone(NodeId node);
   bool gathering() const { return !awaited_.empty(); }
 
   // What a checkpoint has of it: all copies, and what nobody has. Good until the next gather().
@@ -43,7 +48,8 @@ class FeedbackStore {
 
   std::shared_ptr<const BlockLayout> layout_;
   std::vector<float> orphan_;
-  std::vector<float> copies_;
+  std::vector<float> copies_;  // of nodes that work, added up
+  std::map<NodeId, std::vector<float>> kept_;
   std::set<NodeId> awaited_;
 };
 

@@ -7,9 +7,8 @@
 namespace w5xde {
 
 Ledger::Ledger(std::uint32_t slots, std::uint32_t block_slots_max) : slots_(slots), open_slots_(slots) {
-  // The fewest aligned blocks: the binary digits of the count, largest first.
   for (std::uint32_t first = 0; first < slots;) {
-    const std::uint32_t count = std::min(std::bit_floor(slots - first), block_slots_max);
+    const std::uint32_t count = std::min(slots - first, block_slots_max);
     entries_[first] = {.block = {first, count}};
     first += count;
   }
@@ -30,8 +29,8 @@ std::optional<SlotBlock> Ledger::lease(std::uint32_t slots_max, const Holder& ho
   }
   if (best == nullptr) return std::nullopt;
   while (best->block.slot_count > slots_max) {
-    const std::uint32_t half = best->block.slot_count / 2;
-    const SlotBlock upper{best->block.first_slot + half, half};
+    const std::uint32_t half = best->block.tree_slots() / 2;
+    const SlotBlock upper{best->block.first_slot + half, best->block.slot_count - half};
     best->block.slot_count = half;
     entries_[upper.first_slot] = {.block = upper};
   }

@@ -36,7 +36,8 @@ class Ledger {
     bool open() const { return !answered && holders.empty(); }
   };
 
-  // No block has more than `block_slots_max` slots, a power of two.
+  // No block has more than `block_slots_max` slots, a power of two. The one that the step's end cuts off is
+  // as long as that leaves it: a node that computes the whole step has one lease, and one answer.
   explicit Ledger(std::uint32_t slots, std::uint32_t block_slots_max = 1u << 31);
 
   std::uint32_t slots() const { return slots_; }

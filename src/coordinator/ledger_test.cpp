@@ -16,17 +16,35 @@ TEST(Ledger, begins_with_every_slot_open) {
 }
 
 TEST(Ledger, leases_the_largest_block_that_fits) {
-  Ledger ledger(40);  // 32 + 8
-  EXPECT_EQ(ledger.lease(64, holder(1, 1)), (SlotBlock{0, 32}));
-  EXPECT_EQ(ledger.lease(64, holder(1, 2)), (SlotBlock{32, 8}));
+  Ledger ledger(40);
+  EXPECT_EQ(ledger.lease(39, holder(1, 1)), (SlotBlock{0, 32}));
+  EXPECT_EQ(ledger.lease(39, holder(1, 2)), (SlotBlock{32, 8}));
   EXPECT_EQ(ledger.lease(64, holder(1, 3)), std::nullopt);
+}
+
+TEST(Ledger, leases_a_whole_step_as_one_block_whatever_its_length) {
+  for (const std::uint32_t slots : {1u, 3u, 6u, 32u, 40u, 63u}) {
+    Ledger ledger(slots);
+    EXPECT_EQ(ledger.lease(64, holder(1, 1)), (SlotBlock{0, slots}));
+    EXPECT_TRUE(ledger.answer({0, slots}));
+    EXPECT_TRUE(ledger.complete());
+  }
+}
+
+TEST(Ledger, cuts_a_block_that_the_step_s_end_cuts_off_along_the_tree) {
+  Ledger ledger(43);
+  std::vector<SlotBlock> blocks;
+  while (ledger.open_slots() > 0) blocks.push_back(*ledger.lease(20, holder(1, 1)));
+  EXPECT_EQ(blocks, (std::vector<SlotBlock>{{0, 16}, {16, 16}, {32, 11}}));
 }
 
 TEST(Ledger, cuts_the_smallest_block_that_is_too_large) {
   Ledger ledger(40);
-  EXPECT_EQ(ledger.lease(4, holder(1, 1)), (SlotBlock{32, 4}));
-  EXPECT_EQ(ledger.lease(4, holder(2, 2)), (SlotBlock{36, 4}));
-  EXPECT_EQ(ledger.lease(4, holder(3, 3)), (SlotBlock{0, 4}));
+  EXPECT_EQ(ledger.lease(32, holder(1, 1)), (SlotBlock{0, 32}));
+  ledger.release(1);
+  EXPECT_EQ(ledger.lease(4, holder(1, 2)), (SlotBlock{32, 4}));
+  EXPECT_EQ(ledger.lease(4, holder(2, 3)), (SlotBlock{36, 4}));
+  EXPECT_EQ(ledger.lease(4, holder(3, 4)), (SlotBlock{0, 4}));
   EXPECT_EQ(ledger.open_slots(), 28u);
 }
 
@@ -87,7 +105,7 @@ TEST(LedgerTest, no_block_is_larger_than_asked_for) {
   Ledger ledger(22, 8);
   std::vector<std::uint32_t> sizes;
   for (const auto& [first, entry] : ledger.entries()) sizes.push_back(entry.block.slot_count);
-  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{8, 8, 4, 2}));
+  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{8, 8, 6}));
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ constexpr double kFirstWindowBytes = 14600;
 constexpr double kPauseSeconds = 0.2;
 // What is left of a link's rate when Ethernet, IP and TCP have their headers.
 constexpr double kGoodput = 0.95;
+// Fewer nodes take part only where that makes steps so much shorter.
+constexpr double kCrewPays = 0.95;
 
 constexpr double kProcessBytes = 8e6;     // a coordinator with nothing to do
 constexpr std::uint64_t kSpareMax = 32;   // contributions' memory that the learner keeps
@@ -124,7 +126,7 @@ void add_bytes(Prediction& prediction, const Situation& situation, double down, 
   prediction.node_bytes_up = up / situation.nodes;
 }
 
-Prediction predict_sync(const Situation& situation, const Traffic& traffic) {
+Prediction predict_sync(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
   const RunConfig& config = situation.config;
   const double exchange_seconds =
       kExchangeSeconds + situation.link.round_trip_seconds +
@@ -132,7 +134,7 @@ Prediction predict_sync(const Situation& situation, const Traffic& traffic) {
           (situation.link.loopback() ? kSecondsPerByte : 1 / situation.link.bytes_per_second);
   Rehearsal step = Rehearsal::of({.slots = config.step_slots(),
                                   .grain = lease_grain(traffic.gradient_codec, config.step_slots()),
-                                  .nodes = cores_used(situation),
+                                  .nodes = nodes,
                                   .slot_seconds = situation.slot_seconds,
                                   .exchange_seconds = exchange_seconds,
                                   .unsteadiness = situation.link.loopback() ? kUnsteady : kSteady});
@@ -152,6 +154,18 @@ Prediction predict_sync(const Situation& situation, const Traffic& traffic) {
                 step.contributions * traffic.lease,
             step.contributions * traffic.contribution);
   return prediction;
+}
+
+// Of fewer nodes where that is faster, as the pool itself finds out (coordinator/crew.h).
+Prediction predict_crew(const Situation& situation, const Traffic& traffic) {
+  const std::uint32_t all = cores_used(situation);
+  Prediction best = predict_sync(situation, traffic, all);
+  if (situation.config.transport.crew != "auto") return best;
+  for (std::uint32_t nodes = std::bit_floor(std::max(all, 2u) - 1); nodes > 0; nodes /= 2) {
+    const Prediction fewer = predict_sync(situation, traffic, nodes);
+    if (best.steps_per_second < kCrewPays * fewer.steps_per_second) best = fewer;
+  }
+  return best;
 }
 
 Prediction predict_async(const Situation& situation, const Traffic& traffic) {
@@ -239,7 +253,7 @@ std::string_view name_of(Bottleneck bottleneck) {
 
 Prediction predict(const Situation& situation) {
   const Traffic traffic = traffic_of(situation);
-  Prediction prediction = situation.config.mode == Mode::sync ? predict_sync(situation, traffic)
+  Prediction prediction = situation.config.mode == Mode::sync ? predict_crew(situation, traffic)
                                                               : predict_async(situation, traffic);
   prediction.bottleneck = bottleneck_of(prediction.seconds);
   prediction.samples_bytes = traffic.kept_bytes;

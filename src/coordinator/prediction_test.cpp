@@ -80,7 +80,9 @@ TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {
 }
 
 TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
-  const Prediction step = predict(situation_with("100mbit", 0.001, 4));
+  Situation situation = situation_with("100mbit", 0.001, 4);
+  situation.config.transport.crew = "all";
+  const Prediction step = predict(situation);
   const double seconds = 4 * 4 * kFloats / (12.5e6 * 0.95);
   EXPECT_NEAR(step.seconds.link_down, seconds, 0.01 * seconds);
   EXPECT_NEAR(step.seconds.link_up, seconds, 0.01 * seconds);
@@ -92,8 +94,15 @@ TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
 TEST(PredictionTest, nodes_that_rest_send_nothing) {
   Situation situation = situation_with("100mbit", 0.001, 10);
   situation.cores = 2;
+  situation.config.transport.crew = "all";
   EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 2);
   EXPECT_NEAR(predict(situation).bytes_up, 2 * 4 * kFloats, 1e3);
+}
+
+TEST(PredictionTest, as_many_nodes_take_part_as_make_a_step_faster) {
+  EXPECT_DOUBLE_EQ(predict(situation_with("100mbit", 0.001, 4)).nodes_computing, 1);
+  EXPECT_DOUBLE_EQ(predict(situation_with("100mbit", 1.0, 4)).nodes_computing, 4);
+  EXPECT_DOUBLE_EQ(predict(situation_with("loopback", 0.01, 4)).nodes_computing, 4);
 }
 
 TEST(PredictionTest, a_small_model_far_away_waits_for_round_trips) {

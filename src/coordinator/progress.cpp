@@ -208,6 +208,7 @@ void Coordinator::write_checkpoint() {
                     steps_done())));
   }
   writing_ = true;
+  round_->disturbed();
   broadcast_->show(*learner_);  // what nodes are shown must not change while it is written
   gather_feedback();
   if (!feedback_->gathering()) write_gathered();

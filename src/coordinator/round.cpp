@@ -14,15 +14,6 @@ namespace {
 // not get a smaller share, one that is really slower must.
 constexpr double kMeanSeconds = 2;
 constexpr double kSmoothingMin = 0.005, kSmoothingMax = 0.3;
-// A node that a step has no slot for is not measured; its estimate gets better by this much, until it has
-// one.
-constexpr double kHope = 0.99;
-// Speeds closer than this count as equal, or noise would cut steps unevenly.
-constexpr double kEqualSpeeds = 1.6;
-constexpr double kEqualCosts = 0.1;  // of the step's time
-// What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
-constexpr double kLeaseSecondsMax = 2;
-constexpr std::uint32_t kUnmeasuredSlots = 2;
 // async: leases are as long as this, where slots are short: a frame a slot would cost more than the slot.
 constexpr double kAsyncLeaseSeconds = 0.004;
 // So that a turn is long beside what nodes still hold when it ends, and beside the cold start of those that
@@ -81,13 +72,16 @@ bool Round::next_step_past_end() const {
 }
 
 void Round::join(NodeId node, const Place& place) {
-  nodes_[node];
+  nodes_[node].host = place.host;
   turns_.join(node, place);
+  if (options_.crews && options_.dear && !guessed_) crew_.probe();
+  crew_.disturbed();
 }
 
 void Round::leave(NodeId node) {
   if (nodes_.erase(node) == 0) return;
   turns_.leave(node);
+  crew_.disturbed();
   for (Step& step : steps_) slots_leased_again_ += step.ledger.release(node);
   if (evaluation_) evaluation_->ledger.release(node);
 }
@@ -169,7 +163,7 @@ bool Round::front_complete() const {
 bool Round::front_ends_soon() const {
   if (options_.mode != Mode::sync || steps_.empty() || steps_.front().ledger.open_slots() > 0) return false;
   return std::ranges::any_of(nodes_, [&](const auto& node) {
-    return !turns_.rests(node.first) && node.second.held_leases(steps_.front()) == 0;
+    return takes_part(node.first, node.second) && node.second.held_leases(steps_.front()) == 0;
   });
 }
 
@@ -179,12 +173,16 @@ void Round::commit(Instant now) {
     std::erase_if(node.held,
                   [&](const Held& held) { return held.work == Work::train && held.step == front_step_; });
   }
+  if (options_.crews && committed_at_ != Instant())
+    crew_.step_done(seconds_of(now - committed_at_), crew_pool());
+  committed_at_ = now;
   steps_.pop_front();
   ++front_step_;
   if (!steps_.empty()) steps_.front().begun = now;
 }
 
 void Round::begin_evaluation(std::uint32_t slots, Instant now) {
+  crew_.disturbed();
   evaluation_.emplace(Step{.work = Work::evaluate, .begun = now, .ledger = Ledger(slots)});
 }
 
@@ -227,14 +225,18 @@ std::vector<Grant> Round::grants(Instant now) {
   // sync: in the middle of a step only the place of a node that is lost is taken.
   take_turns(now, options_.mode == Mode::async ? kLeasesATurn : UINT64_MAX);
   if (options_.mode == Mode::async) {
-    if (evaluation_) share_out(*evaluation_, now, grants);
+    if (evaluation_) share_out(*evaluation_, now, To::all, grants);
     top_up(now, grants);
     for (Step& step : steps_) help_stragglers(step, now, grants);
   } else {
-    if (!steps_.empty()) share_out(steps_.front(), now, grants);
-    if (evaluation_) share_out(*evaluation_, now, grants);
+    choose_crew();
+    if (!steps_.empty()) share_out(steps_.front(), now, To::all, grants);
+    if (evaluation_) share_out(*evaluation_, now, To::all, grants);
     // Ahead: only when nothing is left to begin of the step that everybody waits for.
-    if (steps_.size() > 1 && steps_.front().ledger.open_slots() == 0) share_out(steps_.back(), now, grants);
+    if (steps_.size() > 1) {
+      const bool begun = steps_.front().ledger.open_slots() == 0;
+      share_out(steps_.back(), now, begun ? To::all : To::far, grants);
+    }
     if (!steps_.empty()) help_stragglers(steps_.front(), now, grants);
   }
   if (evaluation_) help_stragglers(*evaluation_, now, grants);
@@ -245,115 +247,6 @@ Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, 
   nodes_.at(id).held.push_back({lease, step.work, step.number, block, now});
   turns_.leased(id, block.slot_count);
   return {id, lease, step.work, step.number, block};
-}
-
-std::uint32_t Round::capacity_of(const Node& node) const {
-  if (node.late) return 0;
-  if (node.seconds_per_slot == 0) {
-    const std::uint32_t held = node.held_slots();
-    return held < kUnmeasuredSlots ? kUnmeasuredSlots - held : 0;
-  }
-  const double held_seconds = node.held_slots() * node.seconds_per_slot;
-  if (node.held.size() >= 2 && held_seconds >= 2 * kLeaseSecondsMax) return 0;
-  return static_cast<std::uint32_t>(std::clamp(kLeaseSecondsMax / node.seconds_per_slot, 1.0, 1e6));
-}
-
-// How many of so many slots each node should get, so that all finish together: where a node's speed is v and
-// a step costs it c beside the computing, (T - c) v of them, with T such that they add up.
-std::vector<std::pair<NodeId, double>> Round::shares_of(double slots) const {
-  struct Member {
-    NodeId id = 0;
-    double speed = 0, cost = 0;
-  };
-  std::vector<Member> members;
-  double slowest = 0, fastest = 0, total = 0;
-  for (const auto& [id, node] : nodes_) {
-    if (node.seconds_per_slot == 0) continue;
-    const double speed = 1 / node.seconds_per_slot;
-    slowest = total == 0 ? speed : std::min(slowest, speed);
-    fastest = std::max(fastest, speed);
-    total += speed;
-  }
-  const bool measured = total > 0;
-  const bool equal = !measured || fastest < kEqualSpeeds * slowest;
-  const auto known = static_cast<double>(
-      std::ranges::count_if(nodes_, [](const auto& node) { return node.second.seconds_per_slot > 0; }));
-  const double mean = measured ? total / known : 1;
-  for (const auto& [id, node] : nodes_) {
-    if (node.late || turns_.rests(id)) continue;
-    const bool own = !equal && node.seconds_per_slot > 0;
-    members.push_back({id, own ? 1 / node.seconds_per_slot : mean, measured ? node.step_seconds : 0});
-  }
-  std::vector<std::pair<NodeId, double>> shares;
-  if (members.empty()) return shares;
-  // Costs that differ by less than noise count as equal, or noise would cut steps unevenly.
-  const auto [least, most] = std::ranges::minmax(members, {}, &Member::cost);
-  const auto time_of = [&] {
-    double speed = 0, spent = 0;
-    for (const Member& member : members) {
-      speed += member.speed;
-      spent += member.speed * member.cost;
-    }
-    return (slots + spent) / speed;
-  };
-  if (most.cost - least.cost < kEqualCosts * time_of()) {
-    for (Member& member : members) member.cost = 0;
-  }
-  // One that could not even be back in time stays out of it.
-  for (double time = time_of(); members.size() > 1; time = time_of()) {
-    if (std::erase_if(members, [&](const Member& member) { return member.cost >= time; }) == 0) break;
-  }
-  const double time = time_of();
-  for (const Member& member : members) shares.emplace_back(member.id, (time - member.cost) * member.speed);
-  return shares;
-}
-
-// How many slots of its share a node gets at once: half, so that the rest can still go to another if this one
-// turns out slow; all, where by the look of its last leases it will not be off by more than an exchange
-// costs.
-double Round::portion_of(const Node& node, double share) {
-  const double half = share / 2;
-  return half * node.seconds_per_slot * node.deviation > node.exchange_seconds ? half : share;
-}
-
-// Cuts a step into one share a node, and gives each node some of its own in large blocks. What a node holds
-// of the step is part of its share; the share of one that cannot take it yet stays open for it.
-void Round::share_out(Step& step, Instant now, std::vector<Grant>& grants) {
-  if (step.ledger.open_slots() == 0) return;
-  double outstanding = step.ledger.open_slots();
-  for (const auto& [id, node] : nodes_) {
-    if (!node.late && !turns_.rests(id)) outstanding += node.held_slots(step);
-  }
-  auto shares = shares_of(outstanding);
-  for (auto& [id, share] : shares) share -= nodes_.at(id).held_slots(step);
-  const bool alone = shares.size() == 1;
-  while (step.ledger.open_slots() > 0 && !shares.empty()) {
-    const auto most = std::ranges::max_element(shares, {}, &std::pair<NodeId, double>::second);
-    const std::uint32_t capacity = capacity_of(nodes_.at(most->first));
-    if (capacity == 0 || most->second < 1e-6) {
-      shares.erase(most);
-      continue;
-    }
-    const Node& node = nodes_.at(most->first);
-    // Alone, it has nobody to leave the rest to.
-    const double portion = alone ? most->second : portion_of(node, most->second);
-    // It has one to compute and one to go on with.
-    if (portion < most->second && node.held_leases(step) >= 2) {
-      shares.erase(most);
-      continue;
-    }
-    // The bit more than the share keeps 3.9999 a 4.
-    const auto wanted = static_cast<std::uint32_t>(std::max(1.0, portion + 1e-6));
-    const LeaseId lease = next_lease_++;
-    const std::uint32_t slots =
-        options_.grain > 0 ? options_.grain : std::bit_floor(std::min(wanted, capacity));
-    const auto block = step.ledger.lease(slots, {most->first, lease, now});
-    most->second -= block->slot_count;
-    grants.push_back(grant(most->first, step, *block, lease, now));
-  }
-  for (auto& [id, node] : nodes_) {
-    if (node.held.empty() && !node.late && !turns_.rests(id)) node.seconds_per_slot *= kHope;
-  }
 }
 
 // async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.

@@ -4,10 +4,15 @@
 //
 //   ledger       who has which slots of one step (coordinator/ledger.h)
 //   front        the step being computed; in `sync` nothing of a later step can be answered before it commits
+//   crew         who takes part in a step: all whose turn it is, or as many as make it faster (crew.h)
 //   share        how much of what is open a node should get, by its measured speed, so that all finish
-//   together ahead        leases beyond what a node is computing now: it never waits for the network late
-//   said of a node that takes several times as long as it used to; its blocks go to idle nodes
-//                too, and it gets nothing new until it answers
+//   together
+//                (round_shares.cpp)
+//   ahead        leases beyond what a node is computing now: it never waits for the network
+//   far          said of a node whose exchanges are a good part of a step: its leases come a step ahead
+//   late         said of a node that takes several times as long as it used to; its blocks go to idle nodes
+//   too,
+//                and it gets nothing new until it answers
 #pragma once
 
 #include <cstdint>
@@ -18,6 +23,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "coordinator/crew.h"
 #include "coordinator/ledger.h"
 #include "coordinator/step_slots.h"
 #include "coordinator/turns.h"
@@ -49,6 +55,8 @@ class Round {
     std::uint32_t grain = 0;        // every lease has so many slots, a power of two; 0: as suits the node
     std::uint64_t steps_total = 0;  // the run has; 0: no end in steps
     bool halves = false;            // no lease is of a whole step: its two halves come by themselves
+    bool crews = false;             // sync: as many nodes take part as make a step faster
+    bool dear = false;              // with crews: a version of the parameters takes long to send, as it seems
   };
 
   explicit Round(const Options& options);
@@ -111,6 +119,12 @@ class Round {
   bool late(NodeId node) const { return nodes_.at(node).late; }
   // 0 while not measured.
   double seconds_per_slot(NodeId node) const { return nodes_.at(node).seconds_per_slot; }
+  bool takes_part(NodeId node) const { return takes_part(node, nodes_.at(node)); }
+  // How many nodes compute a step, and whether that is fewer than could.
+  std::size_t crew_size() const;
+  bool has_crew() const { return crew_.size() > 0; }
+  // The step at hand takes longer than its computing and its exchanges.
+  void disturbed() { crew_.disturbed(); }
 
  private:
   struct Held {
@@ -133,6 +147,8 @@ class Round {
     double deviation = 0.25;  // of a lease's seconds from the estimate, relative
     double exchange_seconds = std::numeric_limits<double>::infinity();
     double step_seconds = 0;
+    std::string host;
+    bool in_crew = false;
     bool late = false;
     std::vector<Held> held;
 
@@ -148,12 +164,30 @@ class Round {
   Step* step_of(Work work, std::uint64_t number);
   void measure(Node& node, const Held& held, double compute_seconds, Instant now);
 
-  void share_out(Step& step, Instant now, std::vector<Grant>& grants);
-  void top_up(Instant now, std::vector<Grant>& grants);
-  void help_stragglers(Step& step, Instant now, std::vector<Grant>& grants);
+  // Who takes part, and how much of a step each should get (coordinator/round_shares.cpp).
+  struct Share {
+    NodeId id = 0;
+    double slots = 0;
+    double seconds_per_slot = 0;
+    double cost = 0;  // seconds, beside the computing
+  };
+  enum class To { all, far };
+  bool takes_part(NodeId id, const Node& node) const;
+  bool could_work(NodeId id, const Node& node) const { return !node.late && !turns_.rests(id); }
+  Crew::Pool crew_pool() const;
+  double whole_step_seconds(const Node& node) const;
+  double mean_seconds_per_slot() const;
+  void choose_crew();
+  std::vector<Share> shares_of(double slots) const;
   std::uint32_t capacity_of(const Node& node) const;
   static double portion_of(const Node& node, double share);
-  std::vector<std::pair<NodeId, double>> shares_of(double slots) const;
+  std::vector<Share>::iterator next_to_lease(const Step& step, std::vector<Share>& shares) const;
+  bool leaves_rest(const Node& node, const Step& step, double share, double portion) const;
+  bool is_far(const Share& share, double step_slots) const;
+  void share_out(Step& step, Instant now, To to, std::vector<Grant>& grants);
+
+  void top_up(Instant now, std::vector<Grant>& grants);
+  void help_stragglers(Step& step, Instant now, std::vector<Grant>& grants);
   bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
   Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
 
@@ -161,6 +195,9 @@ class Round {
   StepSlots step_slots_;
   std::map<NodeId, Node> nodes_;
   Turns turns_;
+  Crew crew_;
+  bool guessed_ = false;  // how many take part
+  Instant committed_at_;
   std::deque<Step> steps_;  // open ones, by number; sync: the front and the one ahead
   std::optional<Step> evaluation_;
   std::uint64_t front_step_;  // sync: being computed; async: the oldest open one

@@ -11,94 +11,15 @@
 #include <set>
 
 #include "base/random.h"
+#include "support/round_pool.h"
 
 namespace w5xde {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr double kSlotSeconds = 0.001;
-
-// A round with a clock of its own, and nodes that answer when told to.
-class Pool {
- public:
-  explicit Pool(const Round::Options& options) : round(options) {}
-
-  void join(NodeId node) {
-    round.join(node);
-    lease();
-  }
-
-  void leave(NodeId node) {
-    round.leave(node);
-    std::erase_if(out, [&](const Grant& grant) { return grant.node == node; });
-    lease();
-  }
-
-  void lease() {
-    for (const Grant& grant : round.grants(now)) {
-      out.push_back(grant);
-      leased.push_back(grant);
-    }
-  }
-
-  // The node answers its first lease that it can compute now. False: it has none.
-  bool answer(NodeId node, double slot_seconds = kSlotSeconds) {
-    const auto found = std::ranges::find_if(out, [&](const Grant& grant) {
-      return grant.node == node &&
-             (asynchronous || grant.work == Work::evaluate || grant.step <= round.front_step());
-    });
-    if (found == out.end()) return false;
-    const Grant grant = *found;
-    out.erase(found);
-    const auto verdict =
-        round.answer(node, grant.lease, grant.block, slot_seconds * grant.block.slot_count, now);
-    EXPECT_NE(verdict, Round::Verdict::unknown);
-    if (verdict == Round::Verdict::accepted && grant.work == Work::train) count(grant);
-    if (!asynchronous && round.front_complete()) {
-      round.commit(now);
-      ++commits;
-    }
-    lease();
-    return true;
-  }
-
-  void count(const Grant& grant) {
-    for (std::uint32_t slot = grant.block.first_slot; slot < grant.block.end(); ++slot) {
-      EXPECT_TRUE(committed.insert({grant.step, slot}).second)
-          << "slot " << slot << " of step " << grant.step;
-    }
-  }
-
-  std::uint32_t slots_of(NodeId node, std::uint64_t step) const {
-    std::uint32_t slots = 0;
-    for (const Grant& grant : leased) {
-      if (grant.node == node && grant.step == step) slots += grant.block.slot_count;
-    }
-    return slots;
-  }
-
-  Round round;
-  Instant now{};
-  bool asynchronous = false;
-  std::vector<Grant> out;     // not answered
-  std::vector<Grant> leased;  // ever
-  std::set<std::pair<std::uint64_t, std::uint32_t>> committed;
-  std::uint64_t commits = 0;
-};
-
-void run_steps(Pool& pool, std::span<const NodeId> nodes, std::uint64_t steps) {
-  const std::uint64_t end = pool.commits + steps;
-  while (pool.commits < end) {
-    pool.now += milliseconds(1);
-    for (const NodeId node : nodes) pool.answer(node);
-    pool.lease();
-    ASSERT_LT(pool.now, Instant() + std::chrono::hours(1)) << "the pool is stuck";
-  }
-}
-
 TEST(Round, gives_equal_nodes_equal_shares_in_one_block_each) {
-  Pool pool({.slots = 40});
+  RoundPool pool({.slots = 40});
   std::vector<NodeId> nodes;
   for (NodeId node = 0; node < 10; ++node) {
     pool.join(node);
@@ -110,7 +31,7 @@ TEST(Round, gives_equal_nodes_equal_shares_in_one_block_each) {
 }
 
 TEST(Round, gives_a_faster_node_more) {
-  Pool pool({.slots = 40});
+  RoundPool pool({.slots = 40});
   pool.join(1);
   pool.join(2);
   for (int i = 0; i < 400; ++i) {
@@ -124,7 +45,7 @@ TEST(Round, gives_a_faster_node_more) {
 }
 
 TEST(Round, gives_a_node_behind_a_slow_link_less_so_that_all_finish_together) {
-  Pool pool({.slots = 64});
+  RoundPool pool({.slots = 64});
   const std::vector<NodeId> nodes = {1, 2};
   for (const NodeId node : nodes) pool.join(node);
   run_steps(pool, nodes, 4);
@@ -145,7 +66,7 @@ TEST(Round, gives_a_node_behind_a_slow_link_less_so_that_all_finish_together) {
 }
 
 // Runs one step with nodes of these speeds, from its first answer to its commit; how long that takes.
-double step_seconds(Pool& pool, const std::map<NodeId, double>& slot_seconds) {
+double step_seconds(RoundPool& pool, const std::map<NodeId, double>& slot_seconds) {
   const std::uint64_t end = pool.commits + 1;
   const Instant began = pool.now;
   std::map<NodeId, Instant> free;
@@ -173,7 +94,7 @@ double step_seconds(Pool& pool, const std::map<NodeId, double>& slot_seconds) {
 }
 
 TEST(Round, a_step_is_not_longer_than_it_must_be_when_a_node_is_suddenly_slow) {
-  Pool pool({.slots = 40});
+  RoundPool pool({.slots = 40});
   for (const NodeId node : {1u, 2u}) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, 0.0002);
@@ -188,7 +109,7 @@ TEST(Round, a_step_is_not_longer_than_it_must_be_when_a_node_is_suddenly_slow) {
 }
 
 TEST(Round, a_step_is_given_out_at_once_to_nodes_that_are_steady) {
-  Pool pool({.slots = 32});
+  RoundPool pool({.slots = 32});
   for (const NodeId node : {1u, 2u}) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, 0.0002);
@@ -198,7 +119,7 @@ TEST(Round, a_step_is_given_out_at_once_to_nodes_that_are_steady) {
 }
 
 TEST(Round, a_step_is_given_out_at_once_where_exchanges_are_dear) {
-  Pool pool({.slots = 32});
+  RoundPool pool({.slots = 32});
   for (const NodeId node : {1u, 2u}) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, 0.040);
@@ -208,7 +129,7 @@ TEST(Round, a_step_is_given_out_at_once_where_exchanges_are_dear) {
 }
 
 TEST(Round, nodes_that_share_cores_take_turns) {
-  Pool pool({.slots = 40});
+  RoundPool pool({.slots = 40});
   for (NodeId node = 0; node < 10; ++node) {
     pool.round.join(node, {"cellar", 2});
     pool.round.set_exchange_seconds(node, 0.040);
@@ -228,7 +149,7 @@ TEST(Round, nodes_that_share_cores_take_turns) {
 }
 
 TEST(Round, the_slots_of_a_lost_node_go_to_those_whose_turn_it_is) {
-  Pool pool({.slots = 8});
+  RoundPool pool({.slots = 8});
   for (NodeId node = 0; node < 4; ++node) pool.round.join(node, {"cellar", 1});
   pool.lease();
   const std::vector<NodeId> nodes = {0, 1, 2, 3};
@@ -239,7 +160,7 @@ TEST(Round, the_slots_of_a_lost_node_go_to_those_whose_turn_it_is) {
 }
 
 TEST(Round, keeps_the_share_of_a_node_that_is_not_measured_yet_for_it) {
-  Pool pool({.slots = 32});
+  RoundPool pool({.slots = 32});
   pool.join(1);
   pool.join(2);
   pool.answer(1);  // the first to be measured
@@ -251,7 +172,7 @@ TEST(Round, keeps_the_share_of_a_node_that_is_not_measured_yet_for_it) {
 }
 
 TEST(Round, forgets_a_cold_start) {
-  Pool pool({.slots = 40});
+  RoundPool pool({.slots = 40});
   const std::vector<NodeId> nodes = {1, 2};
   for (const NodeId node : nodes) pool.join(node);
   pool.answer(1, 0.001);
@@ -263,7 +184,7 @@ TEST(Round, forgets_a_cold_start) {
 }
 
 TEST(Round, tries_a_node_again_that_was_too_slow_for_a_slot) {
-  Pool pool({.slots = 4});
+  RoundPool pool({.slots = 4});
   const std::vector<NodeId> nodes = {1, 2};
   for (const NodeId node : nodes) pool.join(node);
   for (int i = 0; i < 8; ++i) {
@@ -278,7 +199,7 @@ TEST(Round, tries_a_node_again_that_was_too_slow_for_a_slot) {
 }
 
 TEST(Round, leases_the_next_step_ahead_but_no_further) {
-  Pool pool({.slots = 4});
+  RoundPool pool({.slots = 4});
   pool.join(1);
   pool.answer(1);
   std::set<std::uint64_t> steps;
@@ -287,7 +208,7 @@ TEST(Round, leases_the_next_step_ahead_but_no_further) {
 }
 
 TEST(Round, leases_a_lost_node_s_slots_again) {
-  Pool pool({.slots = 4});
+  RoundPool pool({.slots = 4});
   pool.join(1);
   pool.join(2);
   pool.leave(1);
@@ -298,7 +219,7 @@ TEST(Round, leases_a_lost_node_s_slots_again) {
 }
 
 TEST(Round, leases_a_frozen_node_s_slots_to_idle_ones_and_drops_its_answer) {
-  Pool pool({.slots = 8});
+  RoundPool pool({.slots = 8});
   const std::vector<NodeId> all = {1, 2}, awake = {2};
   for (const NodeId node : all) pool.join(node);
   run_steps(pool, all, 5);
@@ -314,7 +235,7 @@ TEST(Round, leases_a_frozen_node_s_slots_to_idle_ones_and_drops_its_answer) {
 }
 
 TEST(Round, gives_a_late_comer_work_in_a_long_step) {
-  Pool pool({.slots = 64});
+  RoundPool pool({.slots = 64});
   pool.join(1);
   for (int i = 0; i < 4; ++i) {
     pool.now += std::chrono::seconds(1);
@@ -326,7 +247,7 @@ TEST(Round, gives_a_late_comer_work_in_a_long_step) {
 }
 
 TEST(Round, ends_with_a_shorter_step_when_the_run_has_so_many_slots) {
-  Pool pool({.slots = 8, .slots_total = 20});
+  RoundPool pool({.slots = 8, .slots_total = 20});
   pool.join(1);
   while (pool.answer(1)) pool.now += milliseconds(1);
   EXPECT_TRUE(pool.round.finished());
@@ -335,7 +256,7 @@ TEST(Round, ends_with_a_shorter_step_when_the_run_has_so_many_slots) {
 }
 
 TEST(Round, evaluates_with_every_node) {
-  Pool pool({.slots = 2, .slots_total = 2});
+  RoundPool pool({.slots = 2, .slots_total = 2});
   const std::vector<NodeId> nodes = {1, 2};
   for (const NodeId node : nodes) pool.join(node);
   run_steps(pool, nodes, 1);
@@ -358,7 +279,7 @@ TEST(Round, knows_an_answer_that_nobody_asked_for) {
 }
 
 TEST(Round, leases_rejected_slots_again) {
-  Pool pool({.slots = 2});
+  RoundPool pool({.slots = 2});
   pool.join(1);
   const Grant grant = pool.out.front();
   EXPECT_TRUE(pool.round.reject(1, grant.lease, grant.block));
@@ -371,7 +292,7 @@ TEST(Round, leases_rejected_slots_again) {
 }
 
 TEST(Round, drains_an_async_pool_while_it_is_held) {
-  Pool pool({.mode = Mode::async, .slots = 4});
+  RoundPool pool({.mode = Mode::async, .slots = 4});
   pool.asynchronous = true;
   pool.join(1);
   for (int i = 0; i < 10; ++i) pool.answer(1);
@@ -391,7 +312,7 @@ void survives(Mode mode) {
   Random random(seed);
   const auto slots = static_cast<std::uint32_t>(1 + random.below(20));
   const std::uint64_t total = 1 + random.below(200);
-  Pool pool({.mode = mode, .slots = slots, .slots_total = total});
+  RoundPool pool({.mode = mode, .slots = slots, .slots_total = total});
   pool.asynchronous = mode == Mode::async;
   NodeId next = 1;
   std::vector<NodeId> nodes;
@@ -454,7 +375,7 @@ TEST(Round, an_answer_to_the_last_evaluation_does_not_count_in_the_next) {
 
 TEST(Round, where_halves_are_asked_for_no_lease_is_of_a_whole_step) {
   for (const std::uint32_t slots : {1u, 2u, 6u, 8u, 32u}) {
-    Pool pool({.slots = slots, .steps_total = 40, .halves = true});
+    RoundPool pool({.slots = slots, .steps_total = 40, .halves = true});
     pool.join(1);
     while (pool.answer(1)) pool.lease();
     EXPECT_TRUE(pool.round.finished());
@@ -465,7 +386,7 @@ TEST(Round, where_halves_are_asked_for_no_lease_is_of_a_whole_step) {
 }
 
 TEST(Round, steps_that_are_not_open_yet_can_be_made_larger) {
-  Pool pool({.slots = 4, .slots_total = 50});
+  RoundPool pool({.slots = 4, .slots_total = 50});
   pool.join(1);
   pool.round.grow(3, 8);
   while (pool.answer(1)) pool.lease();

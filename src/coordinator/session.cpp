@@ -29,6 +29,11 @@ Session::~Session() {
   connection_->detach();
 }
 
+std::string Session::host() const {
+  const std::string peer = this->peer();
+  return peer.substr(0, peer.rfind(':'));
+}
+
 void Session::update_tally() {
   const LinkReport link = connection_->link();
   // A node's view: what the coordinator received, it sent.

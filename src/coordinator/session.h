@@ -56,6 +56,8 @@ class Session final : private Connection::Owner {
   const std::string& name() const { return hello_.name; }
   const Ready& about() const { return about_; }
   std::string peer() const { return connection_->stream().peer(); }
+  // The peer without its port.
+  std::string host() const;
   const Connection& connection() const { return *connection_; }
 
   // Sends the offer, once the hello is in.

@@ -111,11 +111,11 @@ void Coordinator::choose_gradient_codecs() {
   const Transport& transport = options_.config.transport;
   const bool up = transport.gradient_codec == "auto", down = transport.parameter_codec == "auto";
   if (!up && !down) return;
+  const auto computing_nodes = static_cast<double>(std::max<std::size_t>(1, round_->crew_size()));
   double slowest_down = 0, longest = 0;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
-    const double share =
-        static_cast<double>(options_.config.step_slots()) / static_cast<double>(round_->nodes());
+    const double share = static_cast<double>(options_.config.step_slots()) / computing_nodes;
     const double computing = share * round_->seconds_per_slot(id);
     longest = std::max(longest, computing);
     const double rate = session->outgoing_bytes_per_second();
@@ -189,18 +189,23 @@ Status Coordinator::send_parameters(Session& session) {
 
 void Coordinator::measure_links() {
   for (const auto& [id, session] : sessions_) {
-    if (!session->is_ready()) continue;
-    round_->set_exchange_seconds(id, session->exchange_seconds());
-    round_->set_step_seconds(id, session->step_seconds());
+    if (session->is_ready()) measure_link(*session);
   }
 }
 
+void Coordinator::measure_link(Session& session) {
+  round_->set_exchange_seconds(session.id(), session.exchange_seconds());
+  round_->set_step_seconds(session.id(), session.step_seconds());
+}
+
 // A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the
-// request comes before the parameters of the version after.
+// request comes before the parameters of the version after. Those who have rested since are not asked again:
+// it is as much as the model.
 void Coordinator::gather_feedback() {
   std::set<NodeId> nodes;
   for (const auto& [id, session] : sessions_) {
-    if (session->is_ready() && session->has_feedback() && session->ask_feedback().ok()) nodes.insert(id);
+    if (!session->is_ready() || !session->has_feedback() || feedback_->has_copy(id)) continue;
+    if (session->ask_feedback().ok()) nodes.insert(id);
   }
   feedback_->gather(std::move(nodes));
 }
@@ -212,7 +217,7 @@ Status Coordinator::fed_back(Session& session, bool leaving, std::span<const flo
     return {};
   }
   const bool awaited = feedback_->gathering();
-  feedback_->gathered(session.id(), feedback);
+  feedback_->gathered(session.id(), feedback, round_->has_crew() && !round_->takes_part(session.id()));
   if (awaited && !feedback_->gathering()) write_gathered();
   return {};
 }
@@ -220,9 +225,11 @@ Status Coordinator::fed_back(Session& session, bool leaving, std::span<const flo
 void Coordinator::hand_over_feedback() {
   if (!feedback_->orphaned() || writing_ || phase_ != Phase::training) return;
   const auto heir = std::ranges::find_if(sessions_, [&](const auto& member) {
-    return member.second->is_ready() && answer_form(*member.second).form == Form::gradient;
+    return member.second->is_ready() && round_->takes_part(member.first) &&
+           answer_form(*member.second).form == Form::gradient;
   });
   if (heir == sessions_.end()) return;
+  feedback_->changed(heir->first);
   if (Status sent = heir->second->send_feedback(feedback_->hand_over()); !sent.ok())
     heir->second->close(std::move(sent).error());
 }

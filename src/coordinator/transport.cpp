@@ -31,7 +31,8 @@ Transport early() {
           .combined_send = false,
           .serialization = "generic",
           .codec = "none",
-          .sample_cache = "off"};
+          .sample_cache = "off",
+          .crew = "all"};
 }
 
 Transport standard() {
@@ -136,6 +137,7 @@ Status Transport::check() const {
     return invalid(fmt::format("--serialization {}: direct or generic", serialization));
   if (sample_cache != "auto" && sample_cache != "on" && sample_cache != "off")
     return invalid(fmt::format("--sample-cache {}: auto, on or off", sample_cache));
+  if (crew != "auto" && crew != "all") return invalid(fmt::format("--crew {}: auto or all", crew));
   if (socket_buffer > kSocketBufferMax)
     return invalid(fmt::format("--socket-buffer {} is more than {}", socket_buffer, kSocketBufferMax));
   W5XDE_CHECK(check_lossless("--codec", codec));

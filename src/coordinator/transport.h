@@ -33,6 +33,8 @@ struct Transport {
   std::string parameter_codec = "none";  // lossy, of what changes in the parameters
   // Whether nodes keep samples, so that each crosses their link once: auto (where the link is slow), on, off.
   std::string sample_cache = "auto";
+  // Whether as many nodes take part in a step as make it faster (auto), or all.
+  std::string crew = "auto";
 
   Status check() const;
 

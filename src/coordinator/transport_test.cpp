@@ -68,6 +68,7 @@ TEST(Transport, says_what_is_wrong_with_a_setting) {
   EXPECT_NE(refusal([](Transport& t) { t.parameter_codec = "int4"; }).find("int4"), std::string::npos);
   EXPECT_EQ(refusal([](Transport& t) { t.serialization = "pickle"; }),
             "--serialization pickle: direct or generic");
+  EXPECT_EQ(refusal([](Transport& t) { t.crew = "some"; }), "--crew some: auto or all");
   EXPECT_EQ(refusal([](Transport& t) { t.sample_cache = "maybe"; }), "--sample-cache maybe: auto, on or off");
   EXPECT_EQ(refusal([](Transport& t) { t.gradient_codec = "auto"; }), "accepted");
 }

@@ -21,6 +21,7 @@ namespace w5xde {
 struct Place {
   std::string machine;      // empty: not known, and so nobody else's
   std::uint32_t lanes = 0;  // how many nodes compute there at full speed at once; 0: any number
+  std::string host;         // the address it comes from: nodes that share it share a link
 };
 
 class Turns {

@@ -45,7 +45,7 @@ Sums add(const Sums& left, const Sums& right) {
 
 Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool,
                       std::vector<Buffer>& spare) {
-  if (!block.valid() || block.first_slot >= slots_) {
+  if (!block.valid() || block.first_slot >= slots_ || (block.cut_off() && block.end() != slots_)) {
     return invalid(fmt::format("slots {} + {} are no block of a step of {}", block.first_slot,
                                block.slot_count, slots_));
   }
@@ -56,6 +56,7 @@ Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPo
     return invalid(fmt::format("slots {} + {} are already in", block.first_slot, block.slot_count));
   }
 
+  block.slot_count = block.tree_slots();  // past the step's end there is nothing
   Pending node{std::move(values), sums};
   // Up the tree, as far as both halves are there or the other half is empty.
   while (block.end() < slots_ || block.first_slot != 0) {

@@ -66,7 +66,9 @@ std::vector<SlotBlock> random_blocks(std::uint32_t slots, Random& random) {
       open.push_back({block.first_slot, block.slot_count / 2});
       open.push_back({block.first_slot + block.slot_count / 2, block.slot_count / 2});
     } else {
-      blocks.push_back(block);
+      // Past the step's end a block may go on or not.
+      const bool cut = block.end() > slots && random.below(2) == 0;
+      blocks.push_back({block.first_slot, cut ? slots - block.first_slot : block.slot_count});
     }
   }
   for (std::size_t i = blocks.size(); i > 1; --i) std::swap(blocks[i - 1], blocks[random.below(i)]);
@@ -86,7 +88,7 @@ RC_GTEST_PROP(ReductionTest, the_bits_do_not_depend_on_blocks_order_or_threads, 
     const Sums sums{.loss = 1, .samples = std::min(block.slot_count, slots - block.first_slot)};
     RC_ASSERT(
         reduction
-            .add(block, buffer_of(sum_of(values, block.first_slot, block.slot_count)), sums, &pool, spare)
+            .add(block, buffer_of(sum_of(values, block.first_slot, block.tree_slots())), sums, &pool, spare)
             .ok());
   }
   RC_ASSERT(reduction.complete());
@@ -123,7 +125,8 @@ TEST(ReductionTest, a_slot_that_comes_again_is_refused_whatever_block_it_comes_i
 TEST(ReductionTest, what_is_no_block_of_the_step_is_refused) {
   Reduction reduction(5, kFloats);
   std::vector<Reduction::Buffer> spare;
-  for (const SlotBlock bad : {SlotBlock{0, 0}, {0, 3}, {1, 2}, {5, 1}, {8, 8}, {0x80000000u, 0x80000000u}}) {
+  for (const SlotBlock bad :
+       {SlotBlock{0, 0}, {0, 3}, {0, 6}, {0, 7}, {1, 2}, {5, 1}, {8, 8}, {0x80000000u, 0x80000000u}}) {
     EXPECT_FALSE(reduction.add(bad, buffer_of(Values(kFloats)), {}, nullptr, spare).ok())
         << bad.first_slot << " + " << bad.slot_count;
   }
@@ -162,7 +165,7 @@ TEST(ReductionTest, the_halves_below_the_root_are_shown_once_and_are_the_same_ho
       std::vector<Reduction::Buffer> spare;
       for (const SlotBlock block : blocks) {
         const std::uint64_t samples = std::min(block.end(), slots) - block.first_slot;
-        auto sum = buffer_of(sum_of(values, block.first_slot, block.slot_count));
+        auto sum = buffer_of(sum_of(values, block.first_slot, block.tree_slots()));
         ASSERT_TRUE(reduction.add(block, std::move(sum), {.samples = samples}, nullptr, spare).ok());
       }
       EXPECT_TRUE(reduction.complete());

@@ -48,7 +48,7 @@ Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<c
 
 // Two slots at a time. Sums wait on a stack, as the digits of a binary counter do: each is of half as many
 // slots as the one below. A pair that completes a block takes the sums of the block's other parts with it, in
-// one pass over memory.
+// one pass over memory. What waits in the end, where the block is cut off, lies along the tree's right edge.
 Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
   struct Waiting {
     Reduction::Buffer values;
@@ -57,7 +57,7 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
   std::vector<Waiting> waiting;
   std::vector<const float*> addends;
   const std::size_t at_once = std::min<std::size_t>(2, slots.size());
-  for (std::size_t i = 0; i < slots.size() / at_once; ++i) {
+  for (std::size_t i = 0; i * at_once < slots.size(); ++i) {
     // The block's own slots from 0 on have the same tree below them: the block is aligned.
     const auto completed = static_cast<std::size_t>(std::countr_one(i));
     addends.clear();
@@ -66,13 +66,24 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
     }
     Waiting next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
     const std::span<float> floats(reinterpret_cast<float*>(next.values->data()), floats_);
-    W5XDE_TRY(next.sums, engine_.compute(state, slots.subspan(i * at_once, at_once), addends, floats));
+    const auto pair = slots.subspan(i * at_once, std::min(at_once, slots.size() - i * at_once));
+    W5XDE_TRY(next.sums, engine_.compute(state, pair, addends, floats));
     for (std::size_t k = 0; k < completed; ++k) {
       next.sums = add(waiting.back().sums, next.sums);
       if (waiting.back().values) spare_.push_back(std::move(waiting.back().values));
       waiting.pop_back();
     }
     waiting.push_back(std::move(next));
+  }
+  while (waiting.size() > 1) {
+    Waiting right = std::move(waiting.back());
+    waiting.pop_back();
+    const auto floats_of = [&](Waiting& part) {
+      return std::span(reinterpret_cast<float*>(part.values->data()), floats_);
+    };
+    add_floats(floats_of(waiting.back()), floats_of(right), nullptr);
+    waiting.back().sums = add(waiting.back().sums, right.sums);
+    spare_.push_back(std::move(right.values));
   }
   computed.values = std::move(waiting.front().values);
   computed.sums = waiting.front().sums;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <bit>
 #include <cstring>
 
 #include "learn/seeds.h"
@@ -46,8 +47,8 @@ TEST_F(ComputationTest, a_slot_s_contribution_is_the_engine_s_with_the_slot_s_ow
 }
 
 RC_GTEST_FIXTURE_PROP(ComputationTest, a_block_comes_to_the_sum_of_its_slots_along_the_tree, ()) {
-  const auto count = 1u << *rc::gen::inRange(0u, 5u);
-  const SlotBlock block{*rc::gen::inRange(0u, 9u) * count, count};
+  const auto count = *rc::gen::inRange(1u, 33u);
+  const SlotBlock block{*rc::gen::inRange(0u, 9u) * std::bit_ceil(count), count};
   Reduction reduction(count, state_.size());
   std::vector<Reduction::Buffer> spare;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -84,8 +85,8 @@ TEST_F(ComputationTest, memory_that_is_given_back_is_used_again_and_changes_noth
 }
 
 RC_GTEST_FIXTURE_PROP(ComputationTest, an_evaluation_of_a_block_adds_its_slots_up_along_the_tree, ()) {
-  const auto count = 1u << *rc::gen::inRange(0u, 5u);
-  const SlotBlock block{*rc::gen::inRange(0u, 9u) * count, count};
+  const auto count = *rc::gen::inRange(1u, 33u);
+  const SlotBlock block{*rc::gen::inRange(0u, 9u) * std::bit_ceil(count), count};
   std::vector<Sums> level;
   std::uint64_t correct = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -94,8 +95,9 @@ RC_GTEST_FIXTURE_PROP(ComputationTest, an_evaluation_of_a_block_adds_its_slots_u
     level.push_back(slot.sums);
     correct += slot.correct;
   }
-  for (; level.size() > 1; level.resize(level.size() / 2)) {
+  for (; level.size() > 1; level.resize((level.size() + 1) / 2)) {
     for (std::size_t i = 0; i < level.size() / 2; ++i) level[i] = add(level[2 * i], level[2 * i + 1]);
+    if (level.size() % 2 == 1) level[level.size() / 2] = level.back();
   }
   const Computed computed = run(block, Work::evaluate);
   RC_ASSERT(computed.sums.loss == level[0].loss);

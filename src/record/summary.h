@@ -84,6 +84,7 @@ struct Summary {
   double epochs = 0;
   std::uint64_t batch = 0;               // samples a slot
   std::uint64_t global_batch = 0;        // samples a step, at the end
+  std::uint64_t crew = 0;                // nodes that took part in a step, at the end; 0: all
   std::vector<BatchTrial> batch_trials;  // none where `batch` was given
   std::optional<GrowthStats> batch_growth;
   LossStats loss;

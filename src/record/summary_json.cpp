@@ -223,6 +223,7 @@ std::string to_json(const Summary& summary) {
                      {"epochs", number(summary.epochs)},
                      {"batch", summary.batch},
                      {"global_batch", summary.global_batch},
+                     {"crew", summary.crew},
                      {"batch_trials", json_of(summary.batch_trials)},
                      {"batch_growth", summary.batch_growth ? json_of(*summary.batch_growth) : Json()},
                      {"loss", json_of(summary.loss)},
@@ -255,6 +256,7 @@ Result<Summary> summary_from_json(std::string_view text) {
   reader.read("epochs", summary.epochs);
   reader.read("batch", summary.batch);
   reader.read("global_batch", summary.global_batch);
+  reader.read("crew", summary.crew);
   reader.read("batch_trials", summary.batch_trials, read_trial);
   summary.batch_growth = read_batch_growth(reader);
   reader.read("loss", summary.loss);

@@ -86,6 +86,7 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
                                  "epochs",
                                  "batch",
                                  "global_batch",
+                                 "crew",
                                  "batch_trials",
                                  "batch_growth",
                                  "loss",
@@ -198,11 +199,13 @@ TEST(SummaryText, says_what_was_measured_of_batches_and_how_they_grew) {
   Summary summary = some_summary();
   summary.batch = 64;
   summary.global_batch = 4'096;
+  summary.crew = 2;
   summary.batch_trials = {{8, 9'000}, {16, 15'500.4}, {32, 21'000}, {64, 24'800}, {128, 25'000}};
   summary.batch_growth = GrowthStats{
       .noise_scale = 5'209.6,
       .growths = {{120, 1'024, 2'048, 5'210.2, 0.1, 0.2}, {170, 2'048, 4'096, kUnknown, 0.2, 0.4}}};
   const std::string text = to_text(summary);
+  EXPECT_NE(text.find("  crew          2 of "), std::string::npos) << text;
   EXPECT_NE(text.find("  batch         64 samples, of 8: 9,000, 16: 15,500, 32: 21,000, 64: 24,800, "
                       "128: 25,000 samples/s\n"
                       "  global batch  4,096 samples, noise scale 5,210\n"

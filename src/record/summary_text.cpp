@@ -164,6 +164,9 @@ std::string to_text(const Summary& summary) {
   line("steps", fmt::format("{}  ({}, {:.2f} epochs)", grouped(summary.steps),
                             counted(summary.samples, "sample"), summary.epochs));
   line("batches", fmt::format("{}  ({:.1f} a second)", grouped(summary.batches), summary.batches_per_second));
+  if (summary.crew > 0)
+    line("crew", fmt::format("{} of {} in a step: with more it would take longer", summary.crew,
+                             counted(summary.nodes, "node")));
   if (!summary.batch_trials.empty())
     line("batch", fmt::format("{} samples, of {}", summary.batch, trials_text(summary.batch_trials)));
   if (summary.batch_growth) {

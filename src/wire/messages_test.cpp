@@ -422,14 +422,14 @@ TEST(MessagesTest, a_value_longer_than_a_payload_may_be_is_refused) {
 }
 
 TEST(MessagesTest, slots_that_are_not_an_aligned_block_are_refused) {
-  const std::vector<SlotBlock> aligned = {{0, 1}, {7, 1}, {0, 8}, {24, 8}, {0, 1u << 31}};
+  const std::vector<SlotBlock> aligned = {{0, 1}, {7, 1}, {0, 8}, {24, 8}, {0, 3}, {8, 7}, {0, 1u << 31}};
   for (const SlotBlock& block : aligned) {
     EXPECT_EQ(refusal_of(Contribution{.block = block, .tensors = {}}), "accepted")
         << block.first_slot << " + " << block.slot_count;
   }
   const std::vector<SlotBlock> unaligned = {{0, 0},
-                                            {0, 3},
                                             {3, 3},
+                                            {2, 3},
                                             {1, 2},
                                             {4, 8},
                                             {0, UINT32_MAX},

@@ -37,6 +37,7 @@ json map_of(const StatusReport& report) {
           {"batch", report.batch},
           {"global_batch", report.global_batch},
           {"noise_scale", report.noise_scale},
+          {"crew", report.crew},
           {"epochs", report.epochs},
           {"seconds", report.seconds},
           {"loss", report.loss},
@@ -99,6 +100,7 @@ Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
   reader.read("batch", report.batch);
   reader.read("global_batch", report.global_batch);
   reader.read("noise_scale", report.noise_scale);
+  reader.read("crew", report.crew);
   reader.read("epochs", report.epochs);
   reader.read("seconds", report.seconds);
   reader.read("loss", report.loss);

@@ -39,6 +39,7 @@ struct StatusReport {
   std::uint64_t batch = 0;         // samples a slot
   std::uint64_t global_batch = 0;  // samples a step
   double noise_scale = 0;          // of gradients, in samples; 0: not known
+  std::uint64_t crew = 0;          // nodes that take part in a step; 0: all
   double epochs = 0;
   double seconds = 0;
   double loss = 0;

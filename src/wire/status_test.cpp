@@ -20,6 +20,7 @@ StatusReport typical() {
   report.batch = 32;
   report.global_batch = 1024;
   report.noise_scale = 5210.5;
+  report.crew = 3;
   report.epochs = 0.25;
   report.seconds = 3.5;
   report.loss = 0.5;
@@ -63,7 +64,7 @@ RC_GTEST_PROP(StatusTest, any_report_arrives_as_it_was_sent, ()) {
 
 TEST(StatusTest, it_is_a_map_with_these_keys) {
   const json map = decode_value(encoded(typical()), Limits{}).value();
-  EXPECT_EQ(map.size(), 15u);
+  EXPECT_EQ(map.size(), 16u);
   EXPECT_EQ(map["phase"], "training");
   EXPECT_EQ(map["steps_total"], 100);
   EXPECT_EQ(map["nodes"][1], json({{"name", "attic"},

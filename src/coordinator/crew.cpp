@@ -1,0 +1,120 @@
+#include "coordinator/crew.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace w5xde {
+
+namespace {
+
+constexpr std::size_t kWindowSteps = 3;
+constexpr double kWindowSeconds = 0.25;
+// Leases of the step ahead are out already when a size changes, and newcomers have to be sent everything.
+constexpr std::size_t kSkippedSteps = 2;
+// Another size must make steps so much shorter.
+constexpr double kBetter = 0.95;
+// A step of a trial that takes so much longer ends it.
+constexpr double kHopeless = 1.4;
+// Steps that come to take so much longer, or shorter, have another reason to: what failed may pay now.
+constexpr double kOtherTimes = 1.5;
+// Trials that failed are repeated ever more rarely: conditions change, but not all the time.
+constexpr std::size_t kWindowsBetweenMin = 2, kWindowsBetweenMax = 256;
+
+}  // namespace
+
+bool Crew::Window::full() const {
+  return steps >= kWindowSteps && seconds >= kWindowSeconds;
+}
+
+double Crew::current(const Pool& pool) const {
+  return static_cast<double>(size_ == 0 ? pool.workers : std::min(size_, pool.workers));
+}
+
+void Crew::settle(std::size_t size, const Pool& pool) {
+  size_ = size >= pool.workers ? 0 : size;
+  trial_.reset();
+  window_ = {};
+  usual_ = 0;
+  windows_ = 0;
+  skip_ = kSkippedSteps;
+}
+
+void Crew::guess(const Pool& pool) {
+  // k exchanges one after the other, and a k-th of the computing: least where both take as long.
+  const double best = std::sqrt(pool.compute_seconds / std::max(pool.exchange_seconds, 1e-9));
+  settle(static_cast<std::size_t>(std::clamp(std::round(best), 1.0, static_cast<double>(pool.workers))),
+         pool);
+  windows_between_ = kWindowsBetweenMin;
+}
+
+void Crew::disturbed() {
+  window_ = {};
+  skip_ = std::max<std::size_t>(skip_, 1);
+}
+
+// How long a step of another size could take if all goes well: with more nodes each link carries no more
+// exchanges than its share, with fewer the exchanges were all in each other's way.
+double Crew::at_best(double size, const Pool& pool) const {
+  const double now = current(pool);
+  const double compute = std::min(usual_, pool.compute_seconds / now);
+  const auto links = static_cast<double>(pool.links);
+  const double exchanges = size < now ? size / now : std::max(1.0, size / links) / std::max(1.0, now / links);
+  return (usual_ - compute) * exchanges + compute * now / size;
+}
+
+std::optional<std::size_t> Crew::worth_trying(const Pool& pool) const {
+  const auto now = static_cast<std::size_t>(current(pool));
+  const std::size_t more = std::min(2 * now, pool.workers), fewer = now / 2;
+  const auto could_pay = [&](std::size_t size) {
+    return size > 0 && size != now && at_best(static_cast<double>(size), pool) < kBetter * usual_;
+  };
+  const bool try_more = could_pay(more), try_fewer = could_pay(fewer);
+  // What failed last is tried again after the other.
+  if (try_more && try_fewer) return failed_ && *failed_ ? fewer : more;
+  if (try_more) return more;
+  if (try_fewer) return fewer;
+  return std::nullopt;
+}
+
+void Crew::judge(bool better, const Pool& pool) {
+  const Trial trial = *trial_;
+  const double usual = usual_;
+  if (better) {
+    settle(trial.size, pool);
+    failed_ = !trial.more;  // what went well is gone on with first
+    windows_between_ = kWindowsBetweenMin;
+    return;
+  }
+  settle(size_, pool);
+  usual_ = usual;
+  failed_ = trial.more;
+  windows_between_ = std::min(2 * std::max(windows_between_, kWindowsBetweenMin), kWindowsBetweenMax);
+}
+
+void Crew::step_done(double seconds, const Pool& pool) {
+  if (skip_ > 0) {
+    --skip_;
+    return;
+  }
+  ++window_.steps;
+  window_.seconds += seconds;
+  if (trial_) {
+    const bool hopeless = seconds > kHopeless * usual_;
+    if (hopeless || window_.full()) judge(!hopeless && window_.mean() < kBetter * usual_, pool);
+    return;
+  }
+  if (!window_.full()) return;
+  const double mean = window_.mean();
+  window_ = {};
+  if (usual_ > 0 && (mean > kOtherTimes * usual_ || usual_ > kOtherTimes * mean))
+    windows_between_ = kWindowsBetweenMin;
+  usual_ = mean;
+  if (++windows_ < std::max(windows_between_, kWindowsBetweenMin)) return;
+  windows_ = 0;
+  if (const auto size = worth_trying(pool)) {
+    trial_ = {.size = *size, .more = *size > static_cast<std::size_t>(current(pool))};
+    skip_ = kSkippedSteps;
+  }
+}
+
+}  // namespace w5xde

@@ -1,0 +1,65 @@
+// How many nodes take part in a step.
+//
+// Every node that does needs the parameters and sends a contribution. Behind a thin link that can take longer
+// than what its computing saves, and one node alone is then faster than ten. How much links have in common is
+// not to be seen from here, so it is tried: as many nodes as should be best go on, and now and then half or
+// twice as many take their place for a few steps, where that could pay at all. Pure: no clock, no nodes, only
+// numbers.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace w5xde {
+
+class Crew {
+ public:
+  // The pool as it is just now.
+  struct Pool {
+    std::size_t workers = 0;      // that could take part at once
+    std::size_t links = 1;        // that they have between them, as far as is known
+    double compute_seconds = 0;   // of a whole step on one of them
+    double exchange_seconds = 0;  // that a step costs one of them beside that, were it alone
+  };
+
+  // How many take part; 0: all.
+  std::size_t size() const { return trial_ ? trial_->size : size_; }
+  // Nothing is measured yet, and a version of the parameters is dear to send: one node finds out.
+  void probe() { size_ = 1; }
+  // As many as should be best if all share one link.
+  void guess(const Pool& pool);
+  // A step was committed, so long after the one before.
+  void step_done(double seconds, const Pool& pool);
+  // The step at hand is no measure: nodes evaluate too, come or go, or wait for a checkpoint.
+  void disturbed();
+
+ private:
+  // Steps of one size: their mean is taken over several, and over some time.
+  struct Window {
+    std::size_t steps = 0;
+    double seconds = 0;
+
+    bool full() const;
+    double mean() const { return seconds / static_cast<double>(steps); }
+  };
+  struct Trial {
+    std::size_t size = 0;
+    bool more = false;
+  };
+
+  void judge(bool better, const Pool& pool);
+  void settle(std::size_t size, const Pool& pool);
+  double at_best(double size, const Pool& pool) const;
+  std::optional<std::size_t> worth_trying(const Pool& pool) const;
+  double current(const Pool& pool) const;
+
+  std::size_t size_ = 0;
+  std::optional<Trial> trial_;
+  std::optional<bool> failed_;  // the last trial, which was of more
+  std::size_t skip_ = 0;        // steps that say nothing of the size at hand
+  Window window_;
+  double usual_ = 0;  // seconds of a step with this size
+  std::size_t windows_ = 0, windows_between_ = 0;
+};
+
+}  // namespace w5xde

@@ -1,0 +1,112 @@
+#include "coordinator/crew.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace w5xde {
+namespace {
+
+// A pool whose steps take as long as they would: exchanges one after the other on each link, and the
+// computing by as many nodes as take part.
+class CrewPool {
+ public:
+  CrewPool(Crew::Pool pool, std::size_t links) : pool_(pool), links_(links) {}
+
+  double step_seconds(std::size_t nodes) const {
+    const double exchanges = std::max(1.0, static_cast<double>(nodes) / static_cast<double>(links_));
+    return pool_.exchange_seconds * exchanges + pool_.compute_seconds / static_cast<double>(nodes);
+  }
+  void run(std::size_t steps) {
+    for (std::size_t i = 0; i < steps; ++i) {
+      const std::size_t nodes = size();
+      ++steps_with[nodes];
+      crew.step_done(step_seconds(nodes), pool_);
+    }
+  }
+  std::size_t size() const { return crew.size() == 0 ? pool_.workers : crew.size(); }
+  void compute(double seconds) { pool_.compute_seconds = seconds; }
+  void exchange(double seconds) { pool_.exchange_seconds = seconds; }
+
+  Crew crew;
+  std::map<std::size_t, std::size_t> steps_with;
+
+ private:
+  Crew::Pool pool_;
+  std::size_t links_;  // that there really are
+};
+
+TEST(CrewTest, all_take_part_as_long_as_nothing_speaks_against_it) {
+  CrewPool pool({.workers = 8, .links = 8, .compute_seconds = 1, .exchange_seconds = 0.01}, 8);
+  EXPECT_EQ(pool.crew.size(), 0u);
+  pool.run(1'000);
+  EXPECT_EQ(pool.crew.size(), 0u);
+  EXPECT_EQ(pool.steps_with[8], 1'000u) << "where exchanges are cheap nothing is tried";
+}
+
+TEST(CrewTest, behind_one_thin_link_one_node_computes_alone) {
+  CrewPool pool({.workers = 4, .links = 1, .compute_seconds = 0.1, .exchange_seconds = 1}, 1);
+  pool.crew.probe();
+  EXPECT_EQ(pool.crew.size(), 1u);
+  pool.crew.guess({.workers = 4, .links = 1, .compute_seconds = 0.1, .exchange_seconds = 1});
+  pool.run(1'000);
+  EXPECT_EQ(pool.steps_with[1], 1'000u) << "where more could not pay they are not tried";
+}
+
+TEST(CrewTest, nodes_behind_links_of_their_own_are_found_out_by_trying) {
+  CrewPool pool({.workers = 8, .links = 8, .compute_seconds = 4, .exchange_seconds = 1}, 8);
+  pool.crew.guess({.workers = 8, .links = 8, .compute_seconds = 4, .exchange_seconds = 1});
+  EXPECT_EQ(pool.crew.size(), 2u) << "as if they shared one";
+  pool.run(100);
+  EXPECT_EQ(pool.crew.size(), 0u);
+}
+
+TEST(CrewTest, a_link_that_all_share_unseen_is_found_out_by_trying) {
+  CrewPool pool({.workers = 8, .links = 8, .compute_seconds = 4, .exchange_seconds = 1}, 1);
+  pool.run(100);
+  const std::size_t before = pool.steps_with[2];
+  pool.run(1'000);
+  EXPECT_GT(pool.steps_with[2] - before, 900u) << "what failed is tried ever more rarely";
+}
+
+TEST(CrewTest, a_hopeless_trial_ends_with_its_first_step) {
+  CrewPool pool({.workers = 2, .links = 2, .compute_seconds = 0.5, .exchange_seconds = 1}, 1);
+  pool.crew.guess({.workers = 2, .links = 2, .compute_seconds = 0.5, .exchange_seconds = 1});
+  ASSERT_EQ(pool.crew.size(), 1u);
+  pool.run(12);
+  EXPECT_EQ(pool.crew.size(), 1u);
+  EXPECT_EQ(pool.steps_with[2], 3u) << "two that are skipped, and one";
+}
+
+TEST(CrewTest, when_steps_come_to_take_another_time_it_is_tried_again_soon) {
+  CrewPool pool({.workers = 8, .links = 8, .compute_seconds = 1, .exchange_seconds = 1}, 1);
+  pool.run(600);
+  ASSERT_EQ(pool.crew.size(), 1u);
+  pool.exchange(0.002);  // by a codec, say
+  pool.run(60);
+  EXPECT_EQ(pool.crew.size(), 0u);
+}
+
+TEST(CrewTest, steps_that_were_disturbed_say_nothing) {
+  CrewPool pool({.workers = 2, .links = 2, .compute_seconds = 1, .exchange_seconds = 0.01}, 2);
+  const Crew::Pool figures{.workers = 2, .links = 2, .compute_seconds = 1, .exchange_seconds = 0.01};
+  for (int i = 0; i < 300; ++i) {
+    pool.crew.disturbed();
+    pool.crew.step_done(60, figures);  // an evaluation, say
+    pool.run(5);
+  }
+  EXPECT_EQ(pool.steps_with[2], 1'500u);
+}
+
+TEST(CrewTest, a_crew_of_as_many_as_there_are_is_none) {
+  Crew crew;
+  crew.guess({.workers = 3, .links = 3, .compute_seconds = 100, .exchange_seconds = 0.1});
+  EXPECT_EQ(crew.size(), 0u);
+  crew.guess({.workers = 1, .links = 1, .compute_seconds = 1, .exchange_seconds = 100});
+  EXPECT_EQ(crew.size(), 0u);
+}
+
+}  // namespace
+}  // namespace w5xde

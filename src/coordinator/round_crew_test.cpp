@@ -1,0 +1,174 @@
+// Who takes part in a step, as the round hands out its leases.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "support/round_pool.h"
+
+namespace w5xde {
+namespace {
+
+// Nodes whose exchanges take a while, on one link or on several: an answer is in when the link has brought
+// parameters there and the contribution back.
+class CrewRound : public testing::Test {
+ protected:
+  static constexpr double kSlot = 0.01;
+
+  void join(std::size_t nodes, double exchange, bool one_link) {
+    exchange_ = exchange;
+    one_link_ = one_link;
+    for (NodeId id = 1; id <= nodes; ++id) {
+      pool_.join(id, {.host = one_link ? "10.0.0.2" : "10.0.0." + std::to_string(id)});
+      pool_.round.set_exchange_seconds(id, exchange / 2);
+      pool_.round.set_step_seconds(id, exchange);
+      nodes_.push_back(id);
+    }
+  }
+
+  // Everybody who has leases of the front step answers them, until it is done; returns how many that were.
+  std::size_t step() {
+    const std::uint64_t step = pool_.round.front_step();
+    std::set<NodeId> busy;
+    while (pool_.round.front_step() == step) {
+      pool_.lease();
+      std::map<NodeId, std::uint32_t> slots;
+      std::vector<NodeId> leases;
+      for (const Grant& grant : pool_.out) {
+        if (grant.step != step || grant.work != Work::train) continue;
+        slots[grant.node] += grant.block.slot_count;
+        leases.push_back(grant.node);
+      }
+      EXPECT_FALSE(slots.empty()) << "nobody has a lease of step " << step;
+      if (slots.empty()) return 0;
+      std::size_t exchanges = 0;
+      std::uint32_t most = 0;
+      for (const auto& [node, count] : slots) {
+        if (busy.insert(node).second) exchanges = one_link_ ? exchanges + 1 : 1;
+        most = std::max(most, count);
+      }
+      pool_.now += duration_of(exchange_ * static_cast<double>(exchanges) + most * kSlot);
+      for (const NodeId node : leases) pool_.answer(node, kSlot);
+    }
+    return busy.size();
+  }
+
+  RoundPool pool_{{.slots = 12, .crews = true, .dear = true}};
+  std::vector<NodeId> nodes_;
+  double exchange_ = 0;
+  bool one_link_ = false;
+};
+
+TEST_F(CrewRound, what_is_dear_is_sent_to_one_node_before_it_is_known_how_dear) {
+  join(4, 1, true);
+  EXPECT_EQ(std::set<NodeId>({pool_.leased.front().node}).size(), 1u);
+  for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.node, pool_.leased.front().node);
+  EXPECT_EQ(pool_.round.crew_size(), 1u);
+}
+
+TEST_F(CrewRound, behind_a_thin_link_one_node_has_the_whole_step_in_one_lease) {
+  join(4, 1, true);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(step(), 1u) << i;
+  EXPECT_TRUE(pool_.round.has_crew());
+  std::size_t leases = 0;
+  for (const Grant& grant : pool_.leased) leases += grant.step == 30 ? 1U : 0U;
+  EXPECT_EQ(leases, 1u);
+}
+
+TEST_F(CrewRound, all_take_part_once_it_is_known_that_exchanges_are_cheap) {
+  join(4, 0.0001, true);
+  step();
+  EXPECT_FALSE(pool_.round.has_crew());
+  step();
+  EXPECT_EQ(step(), 4u);
+}
+
+TEST_F(CrewRound, nodes_with_links_of_their_own_come_to_take_part) {
+  join(4, 0.06, false);
+  for (int i = 0; i < 100; ++i) step();
+  EXPECT_EQ(step(), 4u);
+}
+
+TEST_F(CrewRound, another_takes_the_place_of_one_that_leaves) {
+  join(3, 1, true);
+  for (int i = 0; i < 5; ++i) step();
+  const NodeId worker = pool_.leased.back().node;
+  pool_.leave(worker);
+  std::erase(nodes_, worker);
+  EXPECT_EQ(step(), 1u);
+  EXPECT_NE(pool_.leased.back().node, worker);
+  EXPECT_EQ(step(), 1u);
+}
+
+TEST_F(CrewRound, the_crew_stays_while_others_are_no_better) {
+  join(3, 1, true);
+  for (int i = 0; i < 5; ++i) step();
+  const NodeId worker = pool_.leased.back().node;
+  pool_.leased.clear();
+  for (int i = 0; i < 30; ++i) step();
+  for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.node, worker);
+}
+
+TEST_F(CrewRound, every_link_is_tried_once) {
+  join(3, 1, false);
+  for (int i = 0; i < 4; ++i) step();
+  std::set<NodeId> tried;
+  for (const Grant& grant : pool_.leased) tried.insert(grant.node);
+  EXPECT_EQ(tried.size(), 3u);
+}
+
+TEST_F(CrewRound, one_with_a_much_better_link_is_taken_in_its_place) {
+  join(3, 1, false);
+  for (int i = 0; i < 5; ++i) step();
+  const NodeId worker = pool_.leased.back().node;
+  const NodeId better = worker == 3 ? 2 : 3;
+  pool_.round.set_step_seconds(better, 0.2);
+  for (int i = 0; i < 3; ++i) step();
+  EXPECT_EQ(pool_.leased.back().node, better);
+}
+
+TEST_F(CrewRound, evaluation_is_the_crew_s_too) {
+  join(3, 1, true);
+  for (int i = 0; i < 5; ++i) step();
+  const NodeId worker = pool_.leased.back().node;
+  pool_.round.begin_evaluation(8, pool_.now);
+  pool_.leased.clear();
+  pool_.lease();
+  for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.node, worker);
+}
+
+TEST(RoundShares, what_is_left_over_goes_to_who_is_done_with_it_first) {
+  // The slow one takes four times as long; a slot more for it would be what the others wait for.
+  RoundPool pool({.slots = 14});
+  for (const NodeId id : {1u, 2u, 3u, 4u}) pool.join(id);
+  for (int i = 0; i < 400; ++i) {
+    pool.now += std::chrono::milliseconds(10);
+    for (const NodeId id : {1u, 2u, 3u}) pool.answer(id, 0.01);
+    if (i % 4 == 0) pool.answer(4, 0.04);
+  }
+  const std::uint64_t step = pool.round.front_step();
+  while (pool.round.front_step() < step + 2) {
+    pool.now += std::chrono::milliseconds(10);
+    for (const NodeId id : {1u, 2u, 3u}) pool.answer(id, 0.01);
+    pool.answer(4, 0.04);
+  }
+  EXPECT_LE(pool.slots_of(4, step + 1), 1u);
+}
+
+TEST(RoundShares, a_far_node_s_leases_come_a_step_ahead) {
+  RoundPool pool({.slots = 64});
+  const std::vector<NodeId> nodes = {1, 2};
+  for (const NodeId id : nodes) pool.join(id);
+  run_steps(pool, nodes, 4);
+  for (const NodeId id : nodes) pool.round.set_exchange_seconds(id, 1e-6);
+  pool.round.set_step_seconds(1, 1e-6);
+  pool.round.set_step_seconds(2, 0.02);
+  run_steps(pool, nodes, 2);
+  const std::uint64_t step = pool.round.front_step();
+  // The step is given out bit by bit, and is open still.
+  pool.lease();
+  EXPECT_GT(pool.slots_of(2, step + 1), 0u);
+}
+
+}  // namespace
+}  // namespace w5xde
