@@ -15,6 +15,11 @@ Result<std::size_t> WatchedStream::write(std::span<const iovec> parts) {
   return inner_->write(parts);
 }
 
+std::optional<TcpReport> WatchedStream::tcp_report() const {
+  ++watch_.reports;
+  return watch_.tcp ? watch_.tcp : inner_->tcp_report();
+}
+
 void WatchedStream::tune(const SocketOptions& options) {
   watch_.tunings.push_back(options);
   inner_->tune(options);

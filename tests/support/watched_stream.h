@@ -14,6 +14,8 @@ struct Watch {
   std::vector<std::size_t> reads;                // the room of each read
   std::vector<std::vector<std::size_t>> writes;  // the parts of each write
   std::vector<SocketOptions> tunings;
+  std::size_t reports = 0;       // how often the kernel was asked
+  std::optional<TcpReport> tcp;  // what it is to answer, if not what it knows
 };
 
 // Hands everything on to another stream.
@@ -29,7 +31,7 @@ class WatchedStream final : public Stream {
   Loop& loop() override { return inner_->loop(); }
   std::string peer() const override { return inner_->peer(); }
   bool encrypted() const override { return inner_->encrypted(); }
-  std::optional<TcpReport> tcp_report() const override { return inner_->tcp_report(); }
+  std::optional<TcpReport> tcp_report() const override;
   void tune(const SocketOptions& options) override;
 
  private:
