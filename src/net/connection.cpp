@@ -266,6 +266,14 @@ void Connection::look_at_link(Instant now) {
   if (std::exchange(bytes_acknowledged_, tcp->bytes_acknowledged) != tcp->bytes_acknowledged)
     liveness_.progressed(now);
   estimated(*tcp, now);
+  if (options_.fitted()) stream_->fit(measured(*tcp));
+}
+
+MeasuredLink Connection::measured(const TcpReport& tcp) const {
+  return {.send_bytes_per_second = outgoing_rate_.bytes_per_second(),
+          .send_rate_is_the_link_s = outgoing_rate_.is_the_link_s(),
+          .receive_bytes_per_second = receive_rate_.bytes_per_second(),
+          .round_trip = tcp.round_trip_min};
 }
 
 void Connection::estimated(const TcpReport& tcp, Instant now) {

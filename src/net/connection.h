@@ -88,6 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   void arm_tick();
   void look_at_link(Instant now);
   void estimated(const TcpReport& tcp, Instant now);
+  MeasuredLink measured(const TcpReport& tcp) const;
   void ping();
   Status send_heartbeat(FrameType type, std::uint64_t token);
   std::optional<Error> slowness(Instant now);

@@ -76,5 +76,36 @@ TEST_F(ConnectionLinkTest, without_a_kernel_the_rate_is_what_the_stream_took) {
   EXPECT_EQ(rate_a_moment_later(), connection().link().send_bytes_per_second);
 }
 
+TEST_F(ConnectionLinkTest, the_socket_is_fitted_to_what_was_measured) {
+  for (const double rate : {100e6, 101e6, 102e6}) {
+    kernel_says(rate);
+    (void)rate_a_moment_later();
+  }
+  loop_.run_for(seconds(10));
+  ASSERT_FALSE(watch_.fittings.empty());
+  EXPECT_EQ(watch_.fittings.back(), (MeasuredLink{.send_bytes_per_second = 101e6,
+                                                  .send_rate_is_the_link_s = true,
+                                                  .round_trip = milliseconds(40)}));
+}
+
+TEST_F(ConnectionLinkTest, a_sender_with_little_to_send_is_not_taken_for_its_link) {
+  kernel_says(1e6, true);
+  loop_.run_for(seconds(10));
+  ASSERT_FALSE(watch_.fittings.empty());
+  EXPECT_FALSE(watch_.fittings.back().send_rate_is_the_link_s);
+}
+
+TEST_F(ConnectionLinkTest, a_buffer_size_that_was_set_is_not_fitted) {
+  connection().tune({.send_buffer_bytes = 1 << 20, .receive_buffer_bytes = 1 << 20});
+  kernel_says(100e6);
+  loop_.run_for(seconds(10));
+  EXPECT_TRUE(watch_.fittings.empty());
+}
+
+TEST_F(ConnectionLinkTest, without_a_kernel_nothing_is_fitted) {
+  loop_.run_for(seconds(10));
+  EXPECT_TRUE(watch_.fittings.empty());
+}
+
 }  // namespace
 }  // namespace w5xde

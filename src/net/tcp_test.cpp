@@ -71,6 +71,15 @@ TEST_F(TcpTest, nothing_is_paced_on_the_machine_itself) {
   EXPECT_EQ(far_->tcp_report()->congestion_control, "reno");
 }
 
+TEST_F(TcpTest, nothing_is_fitted_on_the_machine_itself) {
+  connect({});
+  const TcpReport before = near_->tcp_report().value();
+  near_->fit({1e9, true, 1e9, seconds(1)});
+  const TcpReport after = near_->tcp_report().value();
+  EXPECT_EQ(after.send_buffer_bytes, before.send_buffer_bytes);
+  EXPECT_EQ(after.receive_buffer_bytes, before.receive_buffer_bytes);
+}
+
 TEST_F(TcpTest, the_kernel_s_measurements_are_there) {
   connect({});
   const std::string text(1000, 'x');

@@ -25,4 +25,9 @@ void WatchedStream::tune(const SocketOptions& options) {
   inner_->tune(options);
 }
 
+void WatchedStream::fit(const MeasuredLink& link) {
+  watch_.fittings.push_back(link);
+  inner_->fit(link);
+}
+
 }  // namespace w5xde

@@ -14,6 +14,7 @@ struct Watch {
   std::vector<std::size_t> reads;                // the room of each read
   std::vector<std::vector<std::size_t>> writes;  // the parts of each write
   std::vector<SocketOptions> tunings;
+  std::vector<MeasuredLink> fittings;
   std::size_t reports = 0;       // how often the kernel was asked
   std::optional<TcpReport> tcp;  // what it is to answer, if not what it knows
 };
@@ -33,6 +34,7 @@ class WatchedStream final : public Stream {
   bool encrypted() const override { return inner_->encrypted(); }
   std::optional<TcpReport> tcp_report() const override;
   void tune(const SocketOptions& options) override;
+  void fit(const MeasuredLink& link) override;
 
  private:
   std::unique_ptr<Stream> inner_;
