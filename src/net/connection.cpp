@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "codec/lossless.h"
@@ -118,22 +117,10 @@ void Connection::read() {
   if (status.ok() && state_ != State::closed) wait_readable();
 }
 
-// As much of the space as one read may fill.
-std::span<const iovec> Connection::first_bytes(std::span<const iovec> space, std::span<iovec> chunk) const {
-  std::size_t count = 0, left = options_.receive_chunk_bytes;
-  for (; count < std::min(space.size(), chunk.size()) && left > 0; ++count) {
-    chunk[count] = {space[count].iov_base, std::min(space[count].iov_len, left)};
-    left -= chunk[count].iov_len;
-  }
-  return chunk.first(count);
-}
-
 Status Connection::read_frames() {
   std::size_t turn = 0;
   while (state_ != State::closed) {
-    const auto space = reader_.space();
-    std::array<iovec, 4> chunk{};
-    const auto parts = options_.receive_chunk_bytes == 0 ? space : first_bytes(space, chunk);
+    const auto parts = reader_.space(options_.receive_chunk_bytes);
     std::size_t room = 0;
     for (const iovec& part : parts) room += part.iov_len;
     auto count = stream_->read(parts);

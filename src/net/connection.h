@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/limits.h"
@@ -80,7 +79,6 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   void read();
   Status read_frames();
-  std::span<const iovec> first_bytes(std::span<const iovec> space, std::span<iovec> chunk) const;
   void wait_readable();
   void schedule_flush();
   void flush();
