@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "codec/lossless.h"
@@ -23,6 +22,10 @@ constexpr std::size_t kBytesWrittenPerTurn = 32 * kMiB;
 // a connection without using it. The slowest honest link is far above.
 constexpr Duration kFrameGrace = std::chrono::seconds(10);
 constexpr double kFrameBytesPerSecondMin = 1024;
+
+// The kernel's estimate changes with every acknowledgement; a look at it costs as much as sending a small
+// frame.
+constexpr Duration kEstimateAge = std::chrono::milliseconds(5);
 
 // Pings that a peer may send faster than it reads the pongs.
 constexpr std::uint64_t kPongsQueuedMax = 64;
@@ -114,22 +117,10 @@ void Connection::read() {
   if (status.ok() && state_ != State::closed) wait_readable();
 }
 
-// As much of the space as one read may fill.
-std::span<const iovec> Connection::first_bytes(std::span<const iovec> space, std::span<iovec> chunk) const {
-  std::size_t count = 0, left = options_.receive_chunk_bytes;
-  for (; count < std::min(space.size(), chunk.size()) && left > 0; ++count) {
-    chunk[count] = {space[count].iov_base, std::min(space[count].iov_len, left)};
-    left -= chunk[count].iov_len;
-  }
-  return chunk.first(count);
-}
-
 Status Connection::read_frames() {
   std::size_t turn = 0;
   while (state_ != State::closed) {
-    const auto space = reader_.space();
-    std::array<iovec, 4> chunk{};
-    const auto parts = options_.receive_chunk_bytes == 0 ? space : first_bytes(space, chunk);
+    const auto parts = reader_.space(options_.receive_chunk_bytes);
     std::size_t room = 0;
     for (const iovec& part : parts) room += part.iov_len;
     auto count = stream_->read(parts);
@@ -247,16 +238,34 @@ void Connection::tick() {
   const auto self = shared_from_this();
   const Instant now = stream_->loop().now();
   const bool ping_due = liveness_.tick(now);
-  // What is written may lie in this machine's socket buffer for long on a slow link, ping and all: bytes that
-  // the other side acknowledges are a sign of life too.
-  if (const auto tcp = stream_->tcp_report(); tcp && tcp->bytes_acknowledged != bytes_acknowledged_) {
-    bytes_acknowledged_ = tcp->bytes_acknowledged;
-    liveness_.progressed(now);
-  }
+  look_at_link(now);
   if (auto dead = liveness_.verdict(now, !writer_.empty())) return fail(std::move(*dead));
   if (auto slow = slowness(now)) close(std::move(*slow));
   if (ping_due) ping();
   if (state_ != State::closed) arm_tick();
+}
+
+void Connection::look_at_link(Instant now) {
+  const auto tcp = stream_->tcp_report();
+  if (!tcp) return;
+  // What is written may lie in this machine's socket buffer for long on a slow link, ping and all: bytes that
+  // the other side acknowledges are a sign of life too.
+  if (std::exchange(bytes_acknowledged_, tcp->bytes_acknowledged) != tcp->bytes_acknowledged)
+    liveness_.progressed(now);
+  estimated(*tcp, now);
+  if (options_.fitted()) stream_->fit(measured(*tcp));
+}
+
+MeasuredLink Connection::measured(const TcpReport& tcp) const {
+  return {.send_bytes_per_second = outgoing_rate_.bytes_per_second(),
+          .send_rate_is_the_link_s = outgoing_rate_.is_the_link_s(),
+          .receive_bytes_per_second = receive_rate_.bytes_per_second(),
+          .round_trip = tcp.round_trip_min};
+}
+
+void Connection::estimated(const TcpReport& tcp, Instant now) {
+  outgoing_rate_.add(tcp.delivery_bytes_per_second, tcp.sender_limited);
+  estimated_at_ = now;
 }
 
 void Connection::ping() {
@@ -289,11 +298,12 @@ Duration Connection::queue_age() const {
 
 // What was written may lie in this machine's own buffers; what was acknowledged has crossed the link.
 double Connection::outgoing_bytes_per_second() {
+  const Instant now = stream_->loop().now();
+  if (now - estimated_at_ < kEstimateAge) return outgoing_rate_.bytes_per_second();
   const auto tcp = stream_->tcp_report();
   if (!tcp) return send_rate_.bytes_per_second();
-  const double rate = tcp->delivery_bytes_per_second;
-  outgoing_rate_ = tcp->sender_limited ? std::max(outgoing_rate_, rate) : rate;
-  return outgoing_rate_;
+  estimated(*tcp, now);
+  return outgoing_rate_.bytes_per_second();
 }
 
 LinkReport Connection::link() const {

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/limits.h"
 #include "net/link_report.h"
 #include "net/liveness.h"
+#include "net/rate_median.h"
 #include "net/rate_meter.h"
 #include "net/stream.h"
 #include "w5xde/result.h"
@@ -63,7 +63,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   // How long the oldest queued frame has been waiting.
   Duration queue_age() const;
   LinkReport link() const;
-  // How fast the link takes what is sent; 0 while not known. Asks the kernel: not for every small frame.
+  // How fast the link takes what is sent; 0 while not known. The kernel is asked now and then.
   double outgoing_bytes_per_second();
   const Stream& stream() const { return *stream_; }
 
@@ -79,12 +79,14 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   void read();
   Status read_frames();
-  std::span<const iovec> first_bytes(std::span<const iovec> space, std::span<iovec> chunk) const;
   void wait_readable();
   void schedule_flush();
   void flush();
   void tick();
   void arm_tick();
+  void look_at_link(Instant now);
+  void estimated(const TcpReport& tcp, Instant now);
+  MeasuredLink measured(const TcpReport& tcp) const;
   void ping();
   Status send_heartbeat(FrameType type, std::uint64_t token);
   std::optional<Error> slowness(Instant now);
@@ -105,7 +107,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   Liveness liveness_;
   RateMeter send_rate_;
   RateMeter receive_rate_;
-  double outgoing_rate_ = 0;
+  RateMedian outgoing_rate_;
+  Instant estimated_at_;  // outgoing_rate_ has what the kernel knew then
   Loop::TimerId tick_timer_ = 0;
   std::uint64_t next_token_ = 1;
   std::uint64_t bytes_sent_ = 0;

@@ -11,19 +11,23 @@
 
 #include "net/link_report.h"
 #include "net/loop.h"
+#include "net/socket_fit.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// What the seeds found worth tuning. A buffer size of 0 leaves the kernel its own, which grows with the link.
+// What the seeds found worth tuning.
 struct SocketOptions {
   bool no_delay = true;
   bool quick_ack = true;
   bool keep_alive = true;
-  std::uint64_t send_buffer_bytes = 0;
-  std::uint64_t receive_buffer_bytes = 0;
-  std::uint64_t receive_chunk_bytes = 0;  // one read takes no more; 0: what there is room for
-  bool combined_send = true;              // a frame's parts in one call, not one each
+  std::uint64_t send_buffer_bytes = 0;     // 0: as the link needs
+  std::uint64_t receive_buffer_bytes = 0;  // likewise
+  std::uint64_t receive_chunk_bytes = 0;   // one read takes no more; 0: what there is room for
+  bool combined_send = true;               // a frame's parts in one call, not one each
+
+  // Whoever sets a size wants that one.
+  bool fitted() const { return send_buffer_bytes == 0 && receive_buffer_bytes == 0; }
 
   bool operator==(const SocketOptions&) const = default;
 };
@@ -59,6 +63,8 @@ class Stream {
   virtual std::optional<TcpReport> tcp_report() const { return std::nullopt; }
   // Where there is a socket.
   virtual void tune(const SocketOptions&) {}
+  // Where there is a link that the kernel does not fit the socket to by itself.
+  virtual void fit(const MeasuredLink&) {}
 };
 
 }  // namespace w5xde

@@ -1,7 +1,6 @@
 #include "net/tcp_stream.h"
 
 #include <fmt/format.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,46 +13,10 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "net/tcp_info.h"
 
 namespace w5xde {
 
 namespace {
-
-template <class T>
-T option_of(int fd, int level, int name) {
-  T value{};
-  socklen_t size = sizeof value;
-  return ::getsockopt(fd, level, name, &value, &size) == 0 ? value : T{};
-}
-
-void set_option(int fd, int level, int name, int value) {
-  // A refusal is no error: training works without it, and the report says what was granted.
-  (void)::setsockopt(fd, level, name, &value, sizeof value);
-}
-
-void set_buffer(int fd, int name, int force_name, std::uint64_t bytes) {
-  if (bytes == 0) return;
-  const int value = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
-  // Root may go past net.core.[rw]mem_max; others get what that allows.
-  if (::setsockopt(fd, SOL_SOCKET, force_name, &value, sizeof value) != 0)
-    set_option(fd, SOL_SOCKET, name, value);
-}
-
-void tune_socket(int fd, const SocketOptions& options) {
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, options.no_delay ? 1 : 0);
-  set_option(fd, IPPROTO_TCP, TCP_QUICKACK, options.quick_ack ? 1 : 0);
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, options.keep_alive ? 1 : 0);
-  set_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, options.send_buffer_bytes);
-  set_buffer(fd, SO_RCVBUF, SO_RCVBUFFORCE, options.receive_buffer_bytes);
-}
-
-// On the machine itself there is no bottleneck to find: an algorithm that paces (BBR) only holds bytes back,
-// at half the rate. Reno is everywhere and allowed to everyone.
-void tune_loopback(int fd) {
-  constexpr char kReno[] = "reno";
-  (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof kReno - 1);
-}
 
 Error broken(const std::string& peer, int error_number) {
   return {ErrorKind::disconnected, system_error(peer, error_number).message};
@@ -120,11 +83,19 @@ TcpStream::TcpStream(AsioLoop& loop, asio::ip::tcp::socket socket, const SocketO
   const auto peer = state_->socket.remote_endpoint(ignored);
   peer_ = name_of(peer);
   TcpStream::tune(options);
-  if (peer.address().is_loopback()) tune_loopback(state_->socket.native_handle());
+  on_this_machine_ = peer.address().is_loopback();
+  if (on_this_machine_) tune_loopback(state_->socket.native_handle());
 }
 
 void TcpStream::tune(const SocketOptions& options) {
   tune_socket(state_->socket.native_handle(), options);
+}
+
+void TcpStream::fit(const MeasuredLink& link) {
+  // Within the machine rates say how busy it is, and nothing of a link.
+  if (on_this_machine_ || !state_->socket.is_open()) return;
+  if (!limits_) limits_ = read_kernel_limits();
+  fit_socket(state_->socket.native_handle(), link, *limits_);
 }
 
 TcpStream::~TcpStream() {
@@ -209,19 +180,7 @@ void TcpStream::close() {
 
 std::optional<TcpReport> TcpStream::tcp_report() const {
   if (!state_->socket.is_open()) return std::nullopt;
-  const int fd = state_->socket.native_handle();
-  TcpReport report;
-  report.no_delay = option_of<int>(fd, IPPROTO_TCP, TCP_NODELAY) != 0;
-  report.quick_ack = option_of<int>(fd, IPPROTO_TCP, TCP_QUICKACK) != 0;
-  report.keep_alive = option_of<int>(fd, SOL_SOCKET, SO_KEEPALIVE) != 0;
-  report.send_buffer_bytes = static_cast<std::uint64_t>(option_of<int>(fd, SOL_SOCKET, SO_SNDBUF));
-  report.receive_buffer_bytes = static_cast<std::uint64_t>(option_of<int>(fd, SOL_SOCKET, SO_RCVBUF));
-  char algorithm[16] = {};
-  socklen_t size = sizeof algorithm - 1;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm, &size) == 0)
-    report.congestion_control = algorithm;
-  read_tcp_info(fd, report);
-  return report;
+  return report_socket(state_->socket.native_handle());
 }
 
 }  // namespace w5xde

@@ -3,9 +3,11 @@
 
 #include <asio/ip/tcp.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "net/asio_loop.h"
+#include "net/socket_tuning.h"
 #include "net/stream.h"
 #include "net/tcp.h"
 
@@ -27,6 +29,7 @@ class TcpStream final : public Stream {
   std::string peer() const override { return peer_; }
   std::optional<TcpReport> tcp_report() const override;
   void tune(const SocketOptions& options) override;
+  void fit(const MeasuredLink& link) override;
 
  private:
   struct State;
@@ -35,6 +38,8 @@ class TcpStream final : public Stream {
   AsioLoop& loop_;
   std::shared_ptr<State> state_;
   std::string peer_;
+  bool on_this_machine_ = false;
+  std::optional<KernelLimits> limits_;  // read when first needed
 };
 
 }  // namespace w5xde

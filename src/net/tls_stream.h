@@ -27,6 +27,7 @@ class TlsStream final : public Stream {
   Loop& loop() override { return inner_->loop(); }
   std::string peer() const override { return inner_->peer(); }
   void tune(const SocketOptions& options) override { inner_->tune(options); }
+  void fit(const MeasuredLink& link) override { inner_->fit(link); }
   bool encrypted() const override { return true; }
   std::optional<TcpReport> tcp_report() const override { return inner_->tcp_report(); }
 

@@ -11,7 +11,7 @@ namespace w5xde {
 namespace {
 
 // A read that large is still in the cache when it is hashed.
-constexpr std::size_t kDirectBytesMax = 512 * kKiB;
+constexpr std::size_t kReadBytes = 512 * kKiB;
 
 // Below this, a copy out of the staging buffer is cheaper than a system call of its own.
 constexpr std::size_t kDirectBytesMin = 4 * kKiB;
@@ -29,19 +29,21 @@ iovec part_of(std::byte* data, std::size_t size) {
 FrameReader::FrameReader(const Limits& limits, FrameSink& sink)
     : limits_(limits), sink_(sink), staging_(Limits::kStagingBytes) {}
 
-std::span<const iovec> FrameReader::space() {
+std::span<const iovec> FrameReader::space(std::size_t bytes_max) {
   assert(staged_begin_ == staged_end_ && !rest_.empty());
   staged_begin_ = staged_end_ = 0;
+  if (bytes_max == 0) bytes_max = kReadBytes;
   if (rest_.size() < kDirectBytesMin) {
     direct_ = 0;
-    space_[0] = part_of(staging_.data(), staging_.size());
+    space_[0] = part_of(staging_.data(), std::min(staging_.size(), bytes_max));
     return std::span(space_).first(1);
   }
-  direct_ = std::min(rest_.size(), kDirectBytesMax);
-  space_[0] = part_of(rest_.data(), direct_);
-  space_[1] = part_of(staging_.data(), kStagedBehindBytes);
+  direct_ = std::min(rest_.size(), bytes_max);
   // What follows the destination may be staged only if the destination is filled to its end.
-  return std::span(space_).first(direct_ == rest_.size() ? 2 : 1);
+  const std::size_t behind = direct_ == rest_.size() ? std::min(kStagedBehindBytes, bytes_max - direct_) : 0;
+  space_[0] = part_of(rest_.data(), direct_);
+  space_[1] = part_of(staging_.data(), behind);
+  return std::span(space_).first(behind == 0 ? 1 : 2);
 }
 
 Status FrameReader::advance(std::size_t count) {

@@ -36,8 +36,9 @@ class FrameReader {
  public:
   FrameReader(const Limits& limits, FrameSink& sink);
 
-  // Where the next bytes go, in order. Never empty; valid until advance().
-  std::span<const iovec> space();
+  // Where the next bytes go, in order: no more than so many; 0: as many as are read best. Never empty; valid
+  // until advance().
+  std::span<const iovec> space(std::size_t bytes_max = 0);
   // `count` bytes were put into space(). Calls the sink for every frame that they complete.
   Status advance(std::size_t count);
 

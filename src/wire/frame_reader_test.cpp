@@ -49,6 +49,25 @@ TEST(FrameReaderTest, a_large_payload_is_read_straight_to_where_the_sink_placed_
   EXPECT_EQ(sink.frames.front().payload, payload);
 }
 
+TEST(FrameReaderTest, space_is_as_much_as_was_asked_for_at_most) {
+  const auto payload = pattern(3 * kMiB, 3);
+  const auto frame = frame_of(bytes_of("h"), payload);
+  for (const std::size_t most : {std::size_t{1}, std::size_t{4096}, kMiB, 3 * kMiB, 3 * kMiB + 100}) {
+    KeepingSink sink;
+    FrameReader reader(Limits(), sink);
+    const auto room = [&] {
+      std::size_t sum = 0;
+      for (const iovec& part : reader.space(most)) sum += part.iov_len;
+      return sum;
+    };
+    EXPECT_LE(room(), most) << "of the staging buffer";
+    ASSERT_TRUE(feed(reader, Bytes(frame).first(25), 25).ok());
+    EXPECT_EQ(room(), most) << "of the payload, and what is staged behind it";
+    ASSERT_TRUE(feed(reader, Bytes(frame).subspan(25), frame.size()).ok());
+    EXPECT_EQ(sink.frames.front().payload, payload);
+  }
+}
+
 TEST(FrameReaderTest, many_small_frames_come_out_of_one_read) {
   std::vector<std::byte> stream;
   for (int i = 0; i < 100; ++i) {
