@@ -217,7 +217,7 @@ std::string forecast_section(const SeedsReport& report) {
     bars.push_back({.label = name,
                     .value = verdict.ratio,
                     .text = decimal_text(verdict.ratio),
-                    .marker = 1,
+                    .marker = verdict.known() ? 1 : kUnknown,
                     .best = verdict.close()});
     lines.push_back({name, count_text(forecast.batches), count_text(verdict.measured),
                      decimal_text(verdict.ratio), yes_or_no(verdict), forecast.bottleneck});

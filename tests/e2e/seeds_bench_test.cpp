@@ -101,6 +101,15 @@ TEST_F(SeedsBenchTest, a_bench_that_is_stopped_tells_what_it_has) {
   EXPECT_TRUE(process.descendants().empty());
 }
 
+TEST_F(SeedsBenchTest, a_bench_that_is_stopped_while_it_plans_has_no_predictions) {
+  Process process = bench({"--only", "presets,adaptive,2M,loopback"});
+  process.wait_for_line("w5xde plan, 2M, loopback");
+  process.signal_alone(SIGINT);
+  EXPECT_EQ(process.wait(), kInterrupted) << process.said();
+  EXPECT_FALSE(report().at("conditions").at("complete"));
+  EXPECT_TRUE(report().at("predictions").empty());
+}
+
 TEST_F(SeedsBenchTest, nonsense_is_refused_before_anything_runs) {
   Process unknown = bench({"--only", "fastest"});
   EXPECT_EQ(unknown.wait(), 2);
