@@ -166,13 +166,7 @@ class SeedsBench {
     }
     std::vector<std::vector<Figures>> rounds(cells.size(), std::vector<Figures>(options_.rounds));
     const auto turns = interleaved(cells, options_.rounds);
-    double seconds = 0;
-    for (const Turn& turn : turns) {
-      const Cell& cell = cells[turn.cell];
-      seconds += turn_seconds(cell);
-      if (turn.first && !forecast_with(cell, cells).empty()) seconds += kPlanSeconds;
-    }
-    TurnProgress progress(turns.size(), options_.rounds, seconds);
+    TurnProgress progress(turns.size(), options_.rounds, expected_seconds(cells, turns));
     for (const Turn& turn : turns) {
       const Cell& cell = cells[turn.cell];
       if (turn.first) forecast(forecast_with(cell, cells), progress);
@@ -210,6 +204,16 @@ class SeedsBench {
                                     .engine = options_.engine},
                                    watch(progress));
     if (!stopped()) report_.forecasts.insert(report_.forecasts.end(), made.begin(), made.end());
+  }
+
+  double expected_seconds(const std::vector<Cell>& cells, const std::vector<Turn>& turns) const {
+    double seconds = 0;
+    for (const Turn& turn : turns) {
+      const Cell& cell = cells[turn.cell];
+      seconds += turn_seconds(cell);
+      if (turn.first && !forecast_with(cell, cells).empty()) seconds += kPlanSeconds;
+    }
+    return seconds;
   }
 
   double round_seconds() const { return options_.seconds / options_.rounds; }
