@@ -36,8 +36,8 @@ Result<double> compute(const Workbench& bench, const BenchOptions& options) {
   return figures.slots_per_second;
 }
 
-Result<Summary> pool(const BenchOptions& options, const Workbench& bench,
-                     const std::filesystem::path& folder) {
+Result<PoolOutcome> pool(const BenchOptions& options, const Workbench& bench,
+                         const std::filesystem::path& folder) {
   Words flags = {"--log", "silent", "--seconds", fmt::format("{}", options.seconds)};
   Given given = options.given;
   given.try_emplace("model", bench.config.model);
@@ -81,7 +81,8 @@ Status run_pool(const BenchOptions& options) {
   std::uint64_t memory = 0;
   for (unsigned round = 0; round < options.rounds; ++round) {
     W5XDE_TRY(const double rate, compute(bench, options));
-    W5XDE_TRY(const Summary summary, pool(options, bench, folder));
+    W5XDE_TRY(const PoolOutcome outcome, pool(options, bench, folder));
+    const Summary& summary = outcome.summary;
     alone.push_back(rate);
     pooled.push_back(summary.batches_per_second);
     ratios.push_back(summary.batches_per_second / rate);

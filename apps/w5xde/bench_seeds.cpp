@@ -14,6 +14,7 @@
 #include "link_lab.h"
 #include "node/machine.h"
 #include "nursery.h"
+#include "seeds_forecast.h"
 #include "seeds_plan.h"
 #include "seeds_report.h"
 #include "w5xde/version.h"
@@ -22,8 +23,12 @@ namespace w5xde {
 
 namespace {
 
-// A pool's start and end, beside what is measured; a first guess, until some have run.
-constexpr double kOverheadSeconds = 2.5;
+// A pool's start and end, beside what it trains; a first guess, until some have run. Where a step takes
+// seconds, so does the last one, and what lossy codecs hold back crosses the link in the end.
+double overhead_seconds(const Cell& cell) {
+  return cell.workload == "2M" && cell.link != "loopback" ? 8 : 2.5;
+}
+constexpr double kPlanSeconds = 6;
 
 std::uint64_t number_in(const char* path) {
   std::uint64_t number = 0;
@@ -81,21 +86,24 @@ class Scratch {
 // "[12/99] adaptive, 2M, 100mbit, round 2 of 3, 14:05 left": one line on a terminal, a line a turn in a pipe.
 class TurnProgress {
  public:
+  // `seconds` that all is expected to take.
   TurnProgress(std::size_t turns, unsigned rounds, double seconds)
-      : turns_(turns), rounds_(rounds), turn_seconds_(seconds + kOverheadSeconds) {}
+      : turns_(turns), rounds_(rounds), seconds_(seconds) {
+    say(stderr, "{} pools, about {} in all\n", turns, clock_text(seconds));
+  }
   ~TurnProgress() {
     if (terminal_) say(stderr, "\r\x1b[K");
   }
   TurnProgress(const TurnProgress&) = delete;
   TurnProgress& operator=(const TurnProgress&) = delete;
 
-  void begin(const Cell& cell, unsigned round) {
-    const double passed = seconds_of(clock_.now() - begun_);
-    if (done_ > 0) turn_seconds_ = passed / static_cast<double>(done_);
-    what_ = fmt::format("[{}/{}] {}, round {} of {}", ++done_, turns_, name_of(cell), round + 1, rounds_);
-    ends_ = passed + turn_seconds_ * static_cast<double>(turns_ - done_ + 1);
-    if (terminal_) return show();
-    say(stderr, "{}, {} left\n", what_, clock_text(ends_ - passed));
+  // Each is expected to take so many seconds.
+  void begin_turn(const Cell& cell, unsigned round, double seconds) {
+    begin(fmt::format("[{}/{}] {}, round {} of {}", ++done_, turns_, name_of(cell), round + 1, rounds_),
+          seconds);
+  }
+  void begin_plan(const Cell& cell, double seconds) {
+    begin(fmt::format("w5xde plan, {}, {}", cell.workload, cell.link), seconds);
   }
   void show() const {
     if (!terminal_) return;
@@ -104,11 +112,23 @@ class TurnProgress {
   }
 
  private:
+  void begin(std::string what, double seconds) {
+    const double passed = seconds_of(clock_.now() - begun_);
+    // What is ahead takes as much longer than expected as what is behind did.
+    const double pace = expected_ > 0 ? passed / expected_ : 1;
+    ends_ = passed + (seconds_ - expected_) * pace;
+    expected_ += seconds;
+    what_ = std::move(what);
+    if (terminal_) return show();
+    say(stderr, "{}, {} left\n", what_, clock_text(ends_ - passed));
+  }
+
   SteadyClock clock_;
   const Instant begun_ = clock_.now();
   const std::size_t turns_;
   const unsigned rounds_;
-  double turn_seconds_;
+  const double seconds_;
+  double expected_ = 0;  // of seconds_, until what runs now ends
   const bool terminal_ = isatty(STDERR_FILENO) != 0;
   std::size_t done_ = 0;
   double ends_ = 0;
@@ -129,8 +149,10 @@ class SeedsBench {
     std::filesystem::create_directories(options_.out, error);
     if (error)
       return invalid(fmt::format("--out {}: {}; name another folder", options_.out, error.message()));
-    report_ = {.conditions = conditions_of(options_), .rows = {}};
-    for (const Cell& cell : cells) report_.rows.push_back({.cell = cell});
+    report_ = {.conditions = conditions_of(options_), .rows = {}, .forecasts = {}};
+    for (const Cell& cell : cells) {
+      report_.rows.push_back({.cell = cell, .warm_up_seconds = warm_up_seconds(cell)});
+    }
     W5XDE_CHECK(measure(cells));
     return tell();
   }
@@ -144,18 +166,20 @@ class SeedsBench {
     }
     std::vector<std::vector<Figures>> rounds(cells.size(), std::vector<Figures>(options_.rounds));
     const auto turns = interleaved(cells, options_.rounds);
-    TurnProgress progress(turns.size(), options_.rounds, options_.seconds / options_.rounds);
+    TurnProgress progress(turns.size(), options_.rounds, expected_seconds(cells, turns));
     for (const Turn& turn : turns) {
-      progress.begin(cells[turn.cell], turn.round);
-      const auto summary = run_cell(cells[turn.cell], progress);
-      if (interrupt_.pending()) {
-        report_.conditions.complete = false;
-        break;
-      }
-      if (summary.ok()) {
-        rounds[turn.cell][turn.round] = figures_of(*summary);
+      const Cell& cell = cells[turn.cell];
+      if (turn.first) forecast(forecast_with(cell, cells), progress);
+      if (stopped()) break;
+      progress.begin_turn(cell, turn.round, turn_seconds(cell));
+      const auto outcome = run_cell(cell, progress);
+      if (stopped()) break;
+      Row& row = report_.rows[turn.cell];
+      if (outcome.ok()) {
+        rounds[turn.cell][turn.round] = figures_of(outcome->summary, outcome->warm);
+        if (!outcome->warm) ++row.cold_rounds;
       } else {
-        report_.rows[turn.cell].problem = summary.error().message;
+        row.problem = outcome.error().message;
       }
     }
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -165,13 +189,49 @@ class SeedsBench {
     return {};
   }
 
-  Result<Summary> run_cell(const Cell& cell, const TurnProgress& progress) {
+  bool stopped() {
+    if (interrupt_.pending()) report_.conditions.complete = false;
+    return !report_.conditions.complete;
+  }
+
+  void forecast(const std::vector<Cell>& cells, TurnProgress& progress) {
+    if (cells.empty()) return;
+    progress.begin_plan(cells.front(), kPlanSeconds);
+    const auto made = forecasts_of(cells,
+                                   {.nodes = options_.nodes,
+                                    .cores = Machine::here().cores,
+                                    .folder = scratch_.path,
+                                    .engine = options_.engine},
+                                   watch(progress));
+    if (!stopped()) report_.forecasts.insert(report_.forecasts.end(), made.begin(), made.end());
+  }
+
+  double expected_seconds(const std::vector<Cell>& cells, const std::vector<Turn>& turns) const {
+    double seconds = 0;
+    for (const Turn& turn : turns) {
+      const Cell& cell = cells[turn.cell];
+      seconds += turn_seconds(cell);
+      if (turn.first && !forecast_with(cell, cells).empty()) seconds += kPlanSeconds;
+    }
+    return seconds;
+  }
+
+  double round_seconds() const { return options_.seconds / options_.rounds; }
+  double turn_seconds(const Cell& cell) const {
+    return warm_up_seconds(cell) + round_seconds() + overhead_seconds(cell);
+  }
+
+  Result<PoolOutcome> run_cell(const Cell& cell, const TurnProgress& progress) {
     const PoolRun pool{.nodes = options_.nodes,
-                       .flags = flags_of(cell, options_.nodes, options_.seconds / options_.rounds),
+                       .flags = flags_of(cell, options_.nodes, round_seconds()),
                        .folder = scratch_.path,
-                       .engine = options_.engine};
-    const Watch watch{.interrupt = interrupt_.descriptor(), .every_second = [&] { progress.show(); }};
-    return cell.link == "loopback" ? run_pool(pool, watch) : lab_->run_pool(pool, watch);
+                       .engine = options_.engine,
+                       .warm_up_seconds = warm_up_seconds(cell)};
+    return cell.link == "loopback" ? run_pool(pool, watch(progress)) : lab_->run_pool(pool, watch(progress));
+  }
+
+  Watch watch(const TurnProgress& progress) const {
+    return {.interrupt = interrupt_.descriptor(), .every_second = [&progress] { progress.show(); }};
   }
 
   Result<ExitCode> tell() const {
@@ -184,9 +244,10 @@ class SeedsBench {
       say(stderr, "w5xde: stopped; the report has what was measured until then\n");
       return kInterrupted;
     }
-    const bool failed =
-        std::ranges::any_of(report_.rows, [](const Row& row) { return !row.problem.empty(); });
-    return failed ? kFailed : kSuccess;
+    const auto failed = [](const auto& part) { return !part.problem.empty(); };
+    const bool all_well =
+        std::ranges::none_of(report_.rows, failed) && std::ranges::none_of(report_.forecasts, failed);
+    return all_well ? kSuccess : kFailed;
   }
 
   const SeedsBenchOptions& options_;

@@ -98,9 +98,9 @@ ExitCode bench_compute(const BenchOptions& options);
 ExitCode bench_pool(const BenchOptions& options);
 
 struct SeedsBenchOptions {
-  double seconds = 30;  // a cell's, all rounds together
+  double seconds = 30;  // a cell's, all rounds together, after warming up
   unsigned nodes = 10;
-  unsigned rounds = 10;
+  unsigned rounds = 3;
   std::string only;
   std::string out = "seeds-report";
   std::string engine;

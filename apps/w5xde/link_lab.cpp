@@ -164,7 +164,7 @@ Result<std::unique_ptr<LinkLab>> LinkLab::open(const Options& options) {
   return std::unique_ptr<LinkLab>(new RelayLab(std::move(relay), listen, options, why));
 }
 
-Result<Summary> LinkLab::run_pool(const PoolRun& pool, const Watch& watch) const {
+Result<PoolOutcome> LinkLab::run_pool(const PoolRun& pool, const Watch& watch) const {
   W5XDE_TRY(const std::string program, own_program());
   const auto start = [&](Words words, const Words& more) {
     words.push_back(program);
@@ -182,7 +182,7 @@ Result<Summary> LinkLab::run_pool(const PoolRun& pool, const Watch& watch) const
   children.push_back(std::move(coordinator));
   W5XDE_TRY(Child nodes, start(at_nodes(), join));
   children.push_back(std::move(nodes));
-  return summary_of(pool, children, watch);
+  return outcome_of(pool, children, watch);
 }
 
 }  // namespace w5xde

@@ -27,7 +27,7 @@ class LinkLab {
   const std::string& how() const { return how_; }
 
   // w5xde serve at the one end, w5xde join at the other. The summary's memory is the coordinator's alone.
-  Result<Summary> run_pool(const PoolRun& pool, const Watch& watch) const;
+  Result<PoolOutcome> run_pool(const PoolRun& pool, const Watch& watch) const;
 
  protected:
   LinkLab(std::string how, Address listen, Address join)

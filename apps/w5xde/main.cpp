@@ -184,7 +184,9 @@ CLI::App* add_bench(CLI::App& bench, Line& line, const char* name, const char* h
 CLI::App* add_seeds(CLI::App& bench, SeedsBenchOptions& options) {
   auto* seeds =
       bench.add_subcommand("seeds", "Every preset on every workload over every link, and two studies.");
-  seeds->add_option("--seconds", options.seconds, "How long each is measured, all rounds together")
+  seeds
+      ->add_option("--seconds", options.seconds,
+                   "How long each is measured once it is warm, all rounds together")
       ->capture_default_str();
   seeds->add_option("--nodes", options.nodes, "Nodes of the pool")->capture_default_str();
   seeds->add_option("--rounds", options.rounds, "In how many turns; the median counts")
@@ -198,9 +200,9 @@ CLI::App* add_seeds(CLI::App& bench, SeedsBenchOptions& options) {
   seeds->add_option("--engine", options.engine, "The engine's shared library");
   seeds->footer(
       "Examples:\n"
-      "  w5xde bench seeds                                              all of it, half an hour\n"
-      "  w5xde bench seeds --only presets,seeds,loopback --seconds 6    the seeds' own table, a minute or "
-      "two");
+      "  w5xde bench seeds                                              all of it, forty minutes\n"
+      "  w5xde bench seeds --only presets,seeds,loopback --seconds 6    the seeds' own table, two or "
+      "three minutes");
   return seeds;
 }
 

@@ -218,4 +218,16 @@ std::string to_json(const Plan& plan) {
   return json.dump(2) + "\n";
 }
 
+Result<PlanFigures> plan_figures_from_json(std::string_view text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    const auto& asked = json.at("asked");
+    return PlanFigures{.slot_seconds = json.at("slot_seconds"),
+                       .batches_per_second = asked.at("batches_per_second"),
+                       .bottleneck = asked.at("bottleneck")};
+  } catch (const nlohmann::json::exception& error) {
+    return corrupt(std::string("not what `w5xde plan` writes: ") + error.what());
+  }
+}
+
 }  // namespace w5xde

@@ -58,5 +58,17 @@ TEST(PlanReportTest, json_has_every_choice_and_which_to_take) {
   EXPECT_EQ(json["choices"][0]["mode"], "sync");
 }
 
+TEST(PlanReportTest, what_was_asked_for_is_read_back_from_json) {
+  const Plan plan = plan_for("100mbit,40ms", 0.005);
+  const auto figures = plan_figures_from_json(to_json(plan));
+  ASSERT_TRUE(figures.ok()) << figures.error().message;
+  EXPECT_EQ(figures->slot_seconds, 0.005);
+  EXPECT_EQ(figures->batches_per_second, plan.prediction.batches_per_second);
+  EXPECT_EQ(figures->bottleneck, name_of(plan.prediction.bottleneck));
+  for (const char* text : {"", "{}", R"({"asked": {}, "slot_seconds": 1})"}) {
+    EXPECT_FALSE(plan_figures_from_json(text).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace w5xde

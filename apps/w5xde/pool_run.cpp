@@ -1,6 +1,7 @@
 #include "pool_run.h"
 
 #include "base/file.h"
+#include "record/run_folder.h"
 
 namespace w5xde {
 
@@ -27,27 +28,30 @@ std::filesystem::path output_of(const PoolRun& pool) {
   return pool.folder / "output.txt";
 }
 
-Result<Summary> summary_of(const PoolRun& pool, std::span<Child> children, const Watch& watch) {
+Result<PoolOutcome> outcome_of(const PoolRun& pool, std::span<Child> children, const Watch& watch) {
   const Status ended = wait_for(children, watch);
-  auto summary = [&]() -> Result<Summary> {
+  auto outcome = [&]() -> Result<PoolOutcome> {
     W5XDE_CHECK(ended);
     W5XDE_TRY(const MappedFile file, MappedFile::open(json_of(pool)));
-    return summary_from_json(text_of(file.bytes()));
+    W5XDE_TRY(Summary summary, summary_from_json(text_of(file.bytes())));
+    W5XDE_TRY(const RunFolder folder, RunFolder::look(run_of(pool)));
+    W5XDE_TRY(const RunDatabase record, RunDatabase::look(folder.database()));
+    return PoolOutcome{std::move(summary), record.stretch_after(pool.warm_up_seconds)};
   }();
   for (const auto& path : {run_of(pool), json_of(pool), output_of(pool)}) {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
   }
-  return summary;
+  return outcome;
 }
 
-Result<Summary> run_pool(const PoolRun& pool, const Watch& watch) {
+Result<PoolOutcome> run_pool(const PoolRun& pool, const Watch& watch) {
   W5XDE_TRY(const std::string program, own_program());
   Words words = coordinator_words("train", pool);
   words.insert(words.begin(), program);
   words.insert(words.end(), {"--nodes", std::to_string(pool.nodes)});
   W5XDE_TRY(Child child, Child::start(words, output_of(pool)));
-  return summary_of(pool, {&child, 1}, watch);
+  return outcome_of(pool, {&child, 1}, watch);
 }
 
 }  // namespace w5xde

@@ -6,6 +6,7 @@
 
 #include "charts.h"
 #include "figure_text.h"
+#include "seeds_plan.h"
 #include "seeds_report.h"
 #include "seeds_sentences.h"
 #include "seeds_style.h"
@@ -98,7 +99,8 @@ std::string batches_figure(const std::vector<Row>& rows) {
          decimal_text(row.figures.compression_ratio), size_text(row.figures.memory_bytes),
          decimal_text(row.figures.loss_first, 3) + " → " + decimal_text(row.figures.loss_last, 3)});
   }
-  std::string caption = "The bar is the median of the rounds, the thin line spans them.";
+  std::string caption =
+      "The bar is the median of the rounds, the thin line spans them. " + warm_up_sentence(rows);
   if (std::isfinite(scale)) {
     caption +=
         " The upright marks are the seeds’ published figures, from another machine and scaled so that their "
@@ -128,7 +130,7 @@ std::string time_figure(const std::vector<Row>& rows) {
       "Where a node’s 30 s go",
       legend + stacked_chart("Seconds of 30, mean node, by preset", stacks, kSeedsSeconds),
       "The mean node. Waiting includes waiting for a turn on the machine’s cores; it is counted when work is "
-      "handed in, so that a node that had none leaves its time open.",
+      "handed in, so that a node that had none leaves its time open. Of the whole run, warming up included.",
       table({"preset", "compute s", "compress s", "network s"}, lines));
 }
 
@@ -144,7 +146,7 @@ std::string spread_figure(const std::vector<Row>& rows) {
   }
   return figure("How evenly nodes share",
                 range_chart("Batches of the idlest and the busiest node by preset", ranges),
-                "Batches in 30 s of the idlest node and of the busiest.",
+                "Batches in 30 s of the idlest node and of the busiest, over the whole run.",
                 table({"preset", "idlest", "busiest", "spread"}, lines));
 }
 
@@ -205,6 +207,35 @@ std::string ratio_section(const SeedsReport& report) {
                     table(head, lines)));
 }
 
+std::string forecast_section(const SeedsReport& report) {
+  if (report.forecasts.empty()) return "";
+  std::vector<Bar> bars;
+  std::vector<Line> lines;
+  for (const Forecast& forecast : report.forecasts) {
+    const Verdict verdict = report.verdict(forecast);
+    const std::string name = name_of(forecast.cell);
+    bars.push_back({.label = name,
+                    .value = verdict.ratio,
+                    .text = decimal_text(verdict.ratio),
+                    .marker = verdict.known() ? 1 : kUnknown,
+                    .best = verdict.close()});
+    lines.push_back({name, count_text(forecast.batches), count_text(verdict.measured),
+                     decimal_text(verdict.ratio), yes_or_no(verdict), forecast.bottleneck});
+  }
+  return "<section><h2>Predicted beforehand</h2>\n" +
+         paragraph(
+             "Before the rounds of a workload and link, w5xde plan was asked what they would come to: it "
+             "measures what a slot takes on this machine, and reckons the rest. " +
+             forecast_sentence(report)) +
+         fmt::format("<div class=\"grid\">{}</div></section>\n",
+                     figure("Predicted, of what was measured",
+                            bar_chart("Batches predicted, of those measured", bars),
+                            "The upright marks are what was measured; darker bars are within 25 % of it.",
+                            table({"", "predicted batches/30 s", "measured batches/30 s", "ratio",
+                                   "within 25 %", "waits for"},
+                                  lines)));
+}
+
 std::string published_section() {
   std::vector<Bar> bars;
   std::vector<Line> lines;
@@ -245,9 +276,10 @@ std::string buffers_section(const SeedsReport& report) {
                        rate_text(row.figures.bytes_per_second)});
     }
     words += paragraph(fmt::format("{}: ", workload.title) + buffers_sentence(rows, report.conditions));
-    figures += figure(workload.title, line_chart("Batches in 30 s by socket buffer size", points),
-                      "Batches in 30 s by the size asked for; upright lines span the rounds.",
-                      table({"buffers", "batches/30 s", "rounds", "of the best", "net"}, lines));
+    figures += figure(
+        workload.title, line_chart("Batches in 30 s by socket buffer size", points),
+        "Batches in 30 s by the size asked for; upright lines span the rounds. " + warm_up_sentence(rows),
+        table({"buffers", "batches/30 s", "rounds", "of the best", "net"}, lines));
   }
   if (figures.empty()) return "";
   return "<section><h2>Socket buffers, adaptive preset, loopback</h2>\n" + words +
@@ -268,10 +300,10 @@ std::string logging_section(const SeedsReport& report) {
         {row.cell.log, count_text(row.figures.batches), range_text(low, high), decimal_text(kept)});
   }
   return "<section><h2>Logging, the seeds’ model, loopback</h2>\n" + paragraph(logging_sentence(rows)) +
-         fmt::format(
-             "<div class=\"grid\">{}</div></section>\n",
-             figure("Batches against a silent pool", bar_chart("Batches against a silent pool", bars),
-                    "The log goes to a file.", table({"log", "batches/30 s", "rounds", "of silent"}, lines)));
+         fmt::format("<div class=\"grid\">{}</div></section>\n",
+                     figure("Batches against a silent pool", bar_chart("Batches against a silent pool", bars),
+                            "The log goes to a file. " + warm_up_sentence(rows),
+                            table({"log", "batches/30 s", "rounds", "of silent"}, lines)));
 }
 
 std::string problems(const SeedsReport& report) {
@@ -279,7 +311,13 @@ std::string problems(const SeedsReport& report) {
   if (!report.conditions.complete) {
     html += paragraph("Stopped before the last round: what is here was measured until then.", "warning");
   }
+  for (const Forecast& forecast : report.forecasts) {
+    if (forecast.problem.empty()) continue;
+    html += paragraph(fmt::format("No prediction for {}: {}", name_of(forecast.cell), forecast.problem),
+                      "warning");
+  }
   for (const Row& row : report.rows) {
+    html += paragraph(cold_sentence(row), "warning");
     if (row.problem.empty()) continue;
     html += paragraph(fmt::format("A round of {}, {}, {} has no figures: {}", row.cell.preset,
                                   row.cell.workload, row.cell.link, row.problem),
@@ -288,8 +326,9 @@ std::string problems(const SeedsReport& report) {
   return html;
 }
 
-std::string method(const Conditions& c) {
-  const std::array<std::pair<const char*, std::string>, 8> facts = {{
+std::string method(const SeedsReport& report) {
+  const Conditions& c = report.conditions;
+  const std::array<std::pair<const char*, std::string>, 9> facts = {{
       {"Date", c.date},
       {"Program", "w5xde " + c.version},
       {"Processor", fmt::format("{}, {} cores", c.processor, c.cores)},
@@ -302,6 +341,7 @@ std::string method(const Conditions& c) {
        fmt::format("{} s a row, in {} round{}; the rows of a chart take turns, and each round begins "
                    "with another",
                    decimal_text(c.seconds, c.seconds < 10 ? 1 : 0), c.rounds, c.rounds == 1 ? "" : "s")},
+      {"Warmed up", warm_up_list(report.rows) + " before the batches of a round are counted"},
       {"100 Mbit/s", c.link.empty() ? "not measured" : c.link},
   }};
   std::string html = "<section><h2>How it was measured</h2>\n<dl>";
@@ -330,8 +370,8 @@ std::string report_html(const SeedsReport& report) {
   for (const Named& workload : kWorkloads) {
     for (const Named& link : kLinks) html += group_section(report, workload, link);
   }
-  html += published_section() + buffers_section(report) + logging_section(report);
-  return html + method(report.conditions) + "</main></body></html>\n";
+  html += forecast_section(report) + published_section() + buffers_section(report) + logging_section(report);
+  return html + method(report) + "</main></body></html>\n";
 }
 
 }  // namespace w5xde

@@ -14,11 +14,14 @@ SeedsReport full_report() {
   SeedsReport report{.conditions = {.processor = "p", .cores = 2, .nodes = 10, .rounds = 3, .seconds = 30}};
   double batches = 1000;
   for (const Cell& cell : seeds_cells()) {
-    Row row{.cell = cell};
+    Row row{.cell = cell, .warm_up_seconds = warm_up_seconds(cell)};
     for (const Column& column : kColumns) row.figures.*column.value = 1;
     row.figures.batches = batches += 10;
     row.rounds_batches = {batches - 5, batches, batches + 5};
     report.rows.push_back(row);
+    if (cell.part == "presets" && cell.preset == "adaptive") {
+      report.forecasts.push_back({.cell = cell, .batches = batches * 1.2, .bottleneck = "compute"});
+    }
   }
   return report;
 }
@@ -56,8 +59,8 @@ TEST(SeedsHtmlTest, every_part_has_its_section_its_chart_and_its_table) {
   expect_no_strange_numbers(html);
   for (const char* title :
        {"The seeds’ model (430 parameters), loopback", "1.86 million parameters, 100 Mbit/s",
-        "Against the best preset", "As the seeds published it", "Socket buffers", "Logging",
-        "How it was measured"}) {
+        "Against the best preset", "Predicted beforehand", "As the seeds published it", "Socket buffers",
+        "Logging", "How it was measured"}) {
     EXPECT_TRUE(has(html, title)) << title;
   }
   const auto count = [&](const std::string& part) {
@@ -65,9 +68,34 @@ TEST(SeedsHtmlTest, every_part_has_its_section_its_chart_and_its_table) {
     for (std::size_t at = 0; (at = html.find(part, at)) != std::string::npos; ++at) ++found;
     return found;
   };
-  EXPECT_EQ(count("<figure>"), 4u * 3 + 1 + 1 + 2 + 1);
+  EXPECT_EQ(count("<figure>"), 4u * 3 + 1 + 1 + 1 + 2 + 1);
   EXPECT_EQ(count("<svg "), count("<figure>"));
   EXPECT_EQ(count("<table>"), count("<figure>"));
+}
+
+TEST(SeedsHtmlTest, it_says_what_is_of_a_warm_pool_and_what_of_the_whole_run) {
+  SeedsReport report = full_report();
+  const std::string html = report_html(report);
+  EXPECT_TRUE(has(html, "counted after 12 s of warming up; all else is of the whole run"));
+  EXPECT_TRUE(has(html, "12 s (2M 100mbit), 1 s (seeds loopback, seeds 100mbit, 2M loopback) before"));
+  EXPECT_FALSE(has(html, "too few steps"));
+  report.rows[0].cold_rounds = 1;
+  EXPECT_TRUE(has(report_html(report), "early, seeds, loopback: in 1 of 3 rounds too few steps"));
+}
+
+TEST(SeedsHtmlTest, predictions_have_a_section_where_there_are_any) {
+  SeedsReport report = full_report();
+  report.forecasts[0].batches *= 10;
+  report.forecasts[1] = {.cell = report.forecasts[1].cell, .problem = "<no> engine"};
+  const std::string html = report_html(report);
+  expect_balanced(html);
+  expect_no_strange_numbers(html);
+  EXPECT_TRUE(has(html, "2 of 3 predictions are within"));
+  EXPECT_TRUE(has(html, "<td>1.20</td><td>yes</td><td>compute</td>"));
+  EXPECT_TRUE(has(html, "<td>12.00</td><td>no</td>"));
+  EXPECT_TRUE(has(html, "No prediction for adaptive, seeds, 100mbit: &lt;no&gt; engine"));
+  report.forecasts.clear();
+  EXPECT_FALSE(has(report_html(report), "Predicted beforehand"));
 }
 
 TEST(SeedsHtmlTest, it_needs_nothing_but_itself) {
@@ -80,6 +108,7 @@ TEST(SeedsHtmlTest, it_needs_nothing_but_itself) {
 TEST(SeedsHtmlTest, what_was_not_measured_has_no_section) {
   SeedsReport report = full_report();
   std::erase_if(report.rows, [](const Row& row) { return row.cell.part != "logging"; });
+  report.forecasts.clear();
   const std::string html = report_html(report);
   expect_balanced(html);
   EXPECT_TRUE(has(html, "Logging"));

@@ -22,15 +22,14 @@ double number_in(const Json& json) {
 }
 
 Json json_of(const Row& row) {
-  Json json = {{"preset", row.cell.preset},
-               {"workload", row.cell.workload},
-               {"link", row.cell.link},
-               {"socket_buffer_bytes", row.cell.socket_buffer_bytes},
-               {"log", row.cell.log}};
+  Json json = {{"preset", row.cell.preset}, {"workload", row.cell.workload},
+               {"link", row.cell.link},     {"socket_buffer_bytes", row.cell.socket_buffer_bytes},
+               {"log", row.cell.log},       {"warm_up_seconds", number(row.warm_up_seconds)}};
   for (const Column& column : kColumns) json[column.name] = number(row.figures.*column.value);
   Json rounds = Json::array();
   for (const double batches : row.rounds_batches) rounds.push_back(number(batches));
   json["batches_per_30s_of_rounds"] = std::move(rounds);
+  json["rounds_without_warm_up"] = row.cold_rounds;
   json["problem"] = row.problem;
   return json;
 }
@@ -42,8 +41,10 @@ Row row_in(const Json& json, const std::string& part) {
                    .link = json.at("link"),
                    .socket_buffer_bytes = json.at("socket_buffer_bytes"),
                    .log = json.at("log")},
+          .warm_up_seconds = number_in(json.at("warm_up_seconds")),
           .figures = {},
           .rounds_batches = {},
+          .cold_rounds = json.at("rounds_without_warm_up"),
           .problem = json.at("problem")};
   for (const Column& column : kColumns) row.figures.*column.value = number_in(json.at(column.name));
   for (const Json& round : json.at("batches_per_30s_of_rounds")) {
@@ -82,6 +83,30 @@ Conditions conditions_in(const Json& json) {
           .complete = json.at("complete")};
 }
 
+Json json_of(const Forecast& forecast, const Verdict& verdict) {
+  return {{"preset", forecast.cell.preset},
+          {"workload", forecast.cell.workload},
+          {"link", forecast.cell.link},
+          {"slot_seconds", number(forecast.slot_seconds)},
+          {"bottleneck", forecast.bottleneck},
+          {"predicted_batches_per_30s", number(forecast.batches)},
+          {"measured_batches_per_30s", number(verdict.measured)},
+          {"predicted_to_measured", number(verdict.ratio)},
+          {"within_25_percent", verdict.known() ? Json(verdict.close()) : Json()},
+          {"problem", forecast.problem}};
+}
+
+Forecast forecast_in(const Json& json) {
+  return {.cell = {.part = "presets",
+                   .preset = json.at("preset"),
+                   .workload = json.at("workload"),
+                   .link = json.at("link")},
+          .batches = number_in(json.at("predicted_batches_per_30s")),
+          .slot_seconds = number_in(json.at("slot_seconds")),
+          .bottleneck = json.at("bottleneck"),
+          .problem = json.at("problem")};
+}
+
 Json json_of_published() {
   Json rows = Json::array();
   for (const Published& seeds : kPublished) {
@@ -103,6 +128,10 @@ std::string to_json(const SeedsReport& report) {
       if (row.cell.part == part) json[key].push_back(json_of(row));
     }
   }
+  json["predictions"] = Json::array();
+  for (const Forecast& forecast : report.forecasts) {
+    json["predictions"].push_back(json_of(forecast, report.verdict(forecast)));
+  }
   json["seeds_published"] = json_of_published();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -110,10 +139,11 @@ std::string to_json(const SeedsReport& report) {
 Result<SeedsReport> seeds_report_from_json(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    SeedsReport report{.conditions = conditions_in(json.at("conditions")), .rows = {}};
+    SeedsReport report{.conditions = conditions_in(json.at("conditions")), .rows = {}, .forecasts = {}};
     for (const auto& [part, key] : kParts) {
       for (const Json& row : json.at(key)) report.rows.push_back(row_in(row, part));
     }
+    for (const Json& forecast : json.at("predictions")) report.forecasts.push_back(forecast_in(forecast));
     return report;
   } catch (const Json::exception& error) {
     return corrupt(std::string("not a report of `w5xde bench seeds`: ") + error.what());

@@ -17,6 +17,10 @@ constexpr std::array kLinks = {"loopback", "100mbit"};
 constexpr std::array kBufferMegabytes = {1u, 2u, 4u, 8u, 16u};
 constexpr std::array kTiers = {"silent", "normal", "verbose"};
 
+// The quickest exact one of the seeds' own, one that loses bits, and ours.
+constexpr std::array<std::string_view, 3> kForecastPresets = {"direct-tensor", "gradient-compression",
+                                                              "adaptive"};
+
 struct Workload {
   const char* name;
   const char* model;
@@ -29,6 +33,10 @@ constexpr std::array<Workload, 2> kWorkloads = {{
 
 // So that a step divides evenly among the nodes.
 constexpr unsigned kSlotsPerNode = 4;
+
+constexpr double kWarmUpSeconds = 1;
+// Ten nodes' first parameters alone are six seconds of this link, and their samples come on top.
+constexpr double kSlowWarmUpSeconds = 12;
 
 // What words can choose by.
 constexpr std::array<std::string Cell::*, 4> kKinds = {&Cell::part, &Cell::preset, &Cell::workload,
@@ -97,25 +105,43 @@ std::vector<Turn> interleaved(const std::vector<Cell>& cells, unsigned rounds) {
     while (next < cells.size() && compared(cells[first], cells[next])) ++next;
     const std::size_t count = next - first;
     for (unsigned round = 0; round < rounds; ++round) {
-      for (std::size_t i = 0; i < count; ++i) turns.push_back({first + (i + round) % count, round});
+      for (std::size_t i = 0; i < count; ++i) {
+        turns.push_back({first + (i + round) % count, round, round == 0 && i == 0});
+      }
     }
   }
   return turns;
 }
 
-Words flags_of(const Cell& cell, unsigned nodes, double seconds) {
+std::vector<Cell> forecast_with(const Cell& cell, const std::vector<Cell>& cells) {
+  std::vector<Cell> found;
+  std::ranges::copy_if(cells, std::back_inserter(found), [&](const Cell& other) {
+    return cell.part == "presets" && compared(cell, other) &&
+           std::ranges::find(kForecastPresets, other.preset) != kForecastPresets.end();
+  });
+  return found;
+}
+
+double warm_up_seconds(const Cell& cell) {
+  return cell.workload == "2M" && cell.link != "loopback" ? kSlowWarmUpSeconds : kWarmUpSeconds;
+}
+
+Words run_flags(const Cell& cell, unsigned nodes) {
   const auto* workload = std::ranges::find(kWorkloads, cell.workload, &Workload::name);
-  Words words = {"--preset",  cell.preset,
-                 "--model",   workload->model,
-                 "--data",    workload->data,
-                 "--batch",   "32",
-                 "--slots",   std::to_string(kSlotsPerNode * nodes),
-                 "--mode",    "sync",
-                 "--seconds", fmt::format("{}", seconds),
-                 "--log",     cell.log};
+  Words words = {
+      "--preset",     cell.preset, "--model", workload->model, "--data",
+      workload->data, "--batch",   "32",      "--slots",       std::to_string(kSlotsPerNode * nodes),
+      "--mode",       "sync"};
   if (cell.socket_buffer_bytes > 0) {
     words.insert(words.end(), {"--socket-buffer", std::to_string(cell.socket_buffer_bytes)});
   }
+  return words;
+}
+
+Words flags_of(const Cell& cell, unsigned nodes, double seconds) {
+  Words words = run_flags(cell, nodes);
+  words.insert(words.end(),
+               {"--seconds", fmt::format("{}", warm_up_seconds(cell) + seconds), "--log", cell.log});
   return words;
 }
 

@@ -21,12 +21,22 @@ Result<std::vector<Cell>> chosen(const std::vector<Cell>& cells, const std::stri
 struct Turn {
   std::size_t cell = 0;
   unsigned round = 0;
+  bool first = false;  // of the cells that are compared with each other
 };
 // Cells that are compared with each other take turns, round by round, and each round begins with another of
 // them: who runs after whom is then nobody's advantage.
 std::vector<Turn> interleaved(const std::vector<Cell>& cells, unsigned rounds);
 
-// What `w5xde train` is asked for in this cell.
+// The cells that are compared with this one and of which `w5xde plan` is asked beforehand.
+std::vector<Cell> forecast_with(const Cell& cell, const std::vector<Cell>& cells);
+
+// How long a pool of this cell runs before it counts: until nodes have joined, have their first parameters,
+// and their first steps are measured.
+double warm_up_seconds(const Cell& cell);
+
+// What a run of this cell is.
+Words run_flags(const Cell& cell, unsigned nodes);
+// What `w5xde train` is asked for in this cell: to warm up, and then so many seconds.
 Words flags_of(const Cell& cell, unsigned nodes, double seconds);
 
 // "adaptive, 2M, 100mbit", and what else sets the cell apart.

@@ -43,6 +43,20 @@ TEST(SeedsPlanTest, rivals_take_turns_and_every_round_begins_with_another) {
             "345453534");
 }
 
+TEST(SeedsPlanTest, plan_is_asked_once_before_the_turns_of_a_workload_and_link) {
+  const auto cells = seeds_cells();
+  std::vector<std::string> asked;
+  for (const Turn& turn : interleaved(cells, 2)) {
+    if (!turn.first) continue;
+    for (const Cell& cell : forecast_with(cells[turn.cell], cells)) asked.push_back(name_of(cell));
+  }
+  EXPECT_EQ(asked.size(), 3u * 4);
+  EXPECT_EQ(std::set<std::string>(asked.begin(), asked.end()).size(), asked.size());
+  EXPECT_EQ(asked.front(), "direct-tensor, seeds, loopback");
+  const auto some = chosen(cells, "presets,early,adaptive,2M,100mbit").value();
+  EXPECT_EQ(forecast_with(some.front(), some), (std::vector<Cell>{{"presets", "adaptive", "2M", "100mbit"}}));
+}
+
 TEST(SeedsPlanTest, every_cell_has_its_turn_once_a_round) {
   std::map<std::pair<std::size_t, unsigned>, int> turns;
   for (const Turn& turn : interleaved(seeds_cells(), 3)) ++turns[{turn.cell, turn.round}];
@@ -60,12 +74,21 @@ TEST(SeedsPlanTest, a_cell_is_what_train_is_asked_for) {
   };
   EXPECT_EQ(value("--preset"), "adaptive");
   EXPECT_EQ(value("--model"), "mlp:784,1024,1024,10");
-  EXPECT_EQ(value("--seconds"), "2.5");
+  EXPECT_EQ(value("--seconds"), "3.5") << "a second to warm up comes first";
   EXPECT_EQ(value("--slots"), "40");
   EXPECT_EQ(value("--socket-buffer"), "4194304");
   EXPECT_EQ(value("--log"), "silent");
+  const Words run = run_flags(cell, 10);
+  EXPECT_EQ(std::ranges::find(run, "--seconds"), run.end()) << "how long, w5xde plan does not ask";
   const Words plain = flags_of({"presets", "early", "seeds", "loopback"}, 2, 1);
   EXPECT_EQ(std::ranges::find(plain, "--socket-buffer"), plain.end());
+}
+
+TEST(SeedsPlanTest, a_pool_warms_up_longest_where_its_first_parameters_take_seconds) {
+  for (const Cell& cell : seeds_cells()) {
+    EXPECT_EQ(warm_up_seconds(cell), cell.workload == "2M" && cell.link == "100mbit" ? 12 : 1)
+        << name_of(cell);
+  }
 }
 
 }  // namespace

@@ -13,6 +13,13 @@ double mean_of_nodes(const Summary& summary, double NodeSummary::*value) {
   return sum / static_cast<double>(summary.per_node.size());
 }
 
+double batches_per_second(const Summary& summary, const std::optional<RunDatabase::Stretch>& warm) {
+  const auto batches = static_cast<double>(summary.batches);
+  if (!warm || summary.steps == 0) return batches / summary.seconds;
+  const double batches_a_step = batches / static_cast<double>(summary.steps);
+  return batches_a_step * static_cast<double>(warm->steps) / warm->seconds;
+}
+
 }  // namespace
 
 Published published(std::string_view preset) {
@@ -28,12 +35,12 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-Figures figures_of(const Summary& summary) {
+Figures figures_of(const Summary& summary, const std::optional<RunDatabase::Stretch>& warm) {
   if (!(summary.seconds > 0) || summary.per_node.empty()) return {};
   const double scale = kSeedsSeconds / summary.seconds;
   const auto [idlest, busiest] = std::ranges::minmax(summary.per_node, {}, &NodeSummary::batches);
   const auto least = static_cast<double>(idlest.batches), most = static_cast<double>(busiest.batches);
-  return {.batches = static_cast<double>(summary.batches) * scale,
+  return {.batches = batches_per_second(summary, warm) * kSeedsSeconds,
           .bytes_per_second = summary.throughput_bytes_per_second,
           .network_seconds = mean_of_nodes(summary, &NodeSummary::network_seconds) * scale,
           .compression_seconds = mean_of_nodes(summary, &NodeSummary::compression_seconds) * scale,
@@ -90,6 +97,12 @@ std::vector<Row> SeedsReport::group(std::string_view part, std::string_view work
     return row.cell.part == part && row.cell.workload == workload && row.cell.link == link;
   });
   return found;
+}
+
+Verdict SeedsReport::verdict(const Forecast& forecast) const {
+  const auto row = std::ranges::find(rows, forecast.cell, &Row::cell);
+  if (row == rows.end() || !(row->figures.batches > 0)) return {};
+  return {row->figures.batches, forecast.batches / row->figures.batches};
 }
 
 }  // namespace w5xde

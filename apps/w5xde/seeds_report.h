@@ -2,13 +2,16 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "record/run_database.h"
 #include "record/summary.h"
 #include "w5xde/result.h"
 
@@ -36,7 +39,7 @@ inline constexpr std::array<Published, 7> kPublished = {{
 // All unknown for a preset that the seeds did not have.
 Published published(std::string_view preset);
 
-// One pool, or the medians of several. Unknown is NaN.
+// One pool, or the medians of several: batches once it was warm, all else of the whole run. Unknown is NaN.
 struct Figures {
   double batches = kUnknown;  // in 30 s
   double bytes_per_second = kUnknown;
@@ -72,7 +75,8 @@ inline constexpr std::array<Column, 12> kColumns = {{
     {"loss_last", &Figures::loss_last},
 }};
 
-Figures figures_of(const Summary& summary);
+// `warm` is what the run did after warming up; without it, batches are the whole run's too.
+Figures figures_of(const Summary& summary, const std::optional<RunDatabase::Stretch>& warm);
 // Column by column, over those that are known.
 Figures median_of(std::span<const Figures> rounds);
 // NaN when there is none.
@@ -92,9 +96,31 @@ struct Cell {
 
 struct Row {
   Cell cell;
+  double warm_up_seconds = 0;          // of each round, before its batches count
   Figures figures;                     // medians
   std::vector<double> rounds_batches;  // in 30 s, round by round; NaN where the pool did not run to its end
+  std::uint64_t cold_rounds = 0;       // whose batches are the whole run's: too few steps after the warm-up
   std::string problem;                 // why a round has no figures; empty: all have
+};
+
+// What `w5xde plan` said of a cell before its rounds.
+struct Forecast {
+  Cell cell;
+  double batches = kUnknown;       // in 30 s
+  double slot_seconds = kUnknown;  // as it was measured just before
+  std::string bottleneck;
+  std::string problem;  // why there is no forecast; empty: there is
+};
+// How far from what was measured a forecast may be, of that.
+inline constexpr double kForecastTolerance = 0.25;
+
+// A forecast beside what came of it.
+struct Verdict {
+  double measured = kUnknown;  // batches in 30 s
+  double ratio = kUnknown;     // of what was predicted to that
+
+  bool known() const { return std::isfinite(ratio); }
+  bool close() const { return std::abs(ratio - 1) <= kForecastTolerance; }
 };
 
 // The median of the rounds' own ratios of batches: what slows the machine down for a while slows both.
@@ -114,7 +140,7 @@ struct Conditions {
   std::uint64_t send_buffer_bytes_max = 0;
   std::uint64_t nodes = 0;
   std::uint64_t rounds = 0;
-  double seconds = 0;    // a row's, all rounds together
+  double seconds = 0;    // a row's, all rounds together, after warming up
   std::string link;      // how the slow link was made; empty: none was
   bool complete = true;  // false: stopped before the last round
 };
@@ -122,9 +148,11 @@ struct Conditions {
 struct SeedsReport {
   Conditions conditions;
   std::vector<Row> rows;  // of all parts, in the order of measuring
+  std::vector<Forecast> forecasts;
 
   // One part's rows of one workload and link, in order.
   std::vector<Row> group(std::string_view part, std::string_view workload, std::string_view link) const;
+  Verdict verdict(const Forecast& forecast) const;
 };
 
 std::string to_json(const SeedsReport& report);  // indented, ends with a newline

@@ -31,9 +31,14 @@ SeedsReport some_report() {
                                     .complete = false}};
   report.rows = {row("early", {100, 110, kUnknown}), row("adaptive", {200, 210, 220})};
   report.rows[0].problem = "no room";
+  report.rows[1].warm_up_seconds = 1.5;
+  report.rows[1].cold_rounds = 2;
   report.rows[1].figures.loss_last = 0.25;
   report.rows.push_back({.cell = {"buffers", "adaptive", "2M", "loopback", 8 << 20, "silent"}});
   report.rows.push_back({.cell = {"logging", "adaptive", "seeds", "loopback", 0, "verbose"}});
+  report.forecasts = {
+      {.cell = report.rows[1].cell, .batches = 168, .slot_seconds = 5e-5, .bottleneck = "compute"},
+      {.cell = report.rows[0].cell, .problem = "no engine"}};
   return report;
 }
 
@@ -42,7 +47,7 @@ TEST(FiguresTest, a_pool_is_told_as_thirty_seconds_of_it) {
   summary.loss = {2.3, 0.5, 1};
   summary.per_node = {{.batches = 180, .network_seconds = 4, .compression_seconds = 1, .compute_seconds = 5},
                       {.batches = 220, .network_seconds = 6, .compression_seconds = 0, .compute_seconds = 3}};
-  const Figures figures = figures_of(summary);
+  const Figures figures = figures_of(summary, std::nullopt);
   EXPECT_DOUBLE_EQ(figures.batches, 1200);
   EXPECT_DOUBLE_EQ(figures.bytes_per_second, 5e6);
   EXPECT_DOUBLE_EQ(figures.network_seconds, 15);
@@ -54,11 +59,20 @@ TEST(FiguresTest, a_pool_is_told_as_thirty_seconds_of_it) {
   EXPECT_DOUBLE_EQ(figures.loss_last, 0.5);
 }
 
+TEST(FiguresTest, batches_are_those_of_a_warm_pool_and_all_else_is_of_the_whole_run) {
+  Summary summary{.seconds = 10, .steps = 100, .batches = 400};
+  summary.per_node = {{.batches = 400, .network_seconds = 4}};
+  const Figures figures = figures_of(summary, RunDatabase::Stretch{.steps = 90, .seconds = 6});
+  EXPECT_DOUBLE_EQ(figures.batches, 4 * 90 / 6.0 * 30);
+  EXPECT_DOUBLE_EQ(figures.node_batches_max, 1200);
+  EXPECT_DOUBLE_EQ(figures.network_seconds, 12);
+}
+
 TEST(FiguresTest, a_pool_that_did_nothing_has_none) {
-  EXPECT_TRUE(std::isnan(figures_of({}).batches));
+  EXPECT_TRUE(std::isnan(figures_of({}, {}).batches));
   const Summary idle{.seconds = 1, .per_node = {{.name = "a"}, {.name = "b"}}};
-  EXPECT_EQ(figures_of(idle).batches, 0);
-  EXPECT_TRUE(std::isnan(figures_of(idle).node_spread));
+  EXPECT_EQ(figures_of(idle, {}).batches, 0);
+  EXPECT_TRUE(std::isnan(figures_of(idle, {}).node_spread));
 }
 
 TEST(FiguresTest, the_median_is_of_what_is_known) {
@@ -89,6 +103,23 @@ TEST(RowTest, the_best_is_the_one_with_most_and_rounds_lie_apart) {
   EXPECT_TRUE(std::isnan(round_spread(row("a", {0, 0}))));
 }
 
+TEST(VerdictTest, a_forecast_is_close_within_a_quarter_of_what_was_measured) {
+  SeedsReport report;
+  report.rows = {row("adaptive", {100}), row("early", {})};
+  const auto verdict = [&](const Row& of, double batches) {
+    return report.verdict({.cell = of.cell, .batches = batches});
+  };
+  EXPECT_EQ(verdict(report.rows[0], 80).measured, 100);
+  EXPECT_DOUBLE_EQ(verdict(report.rows[0], 80).ratio, 0.8);
+  EXPECT_TRUE(verdict(report.rows[0], 75).close() && verdict(report.rows[0], 125).close());
+  EXPECT_FALSE(verdict(report.rows[0], 74).close() || verdict(report.rows[0], 126).close());
+  for (const Verdict& none :
+       {verdict(report.rows[0], kUnknown), verdict(report.rows[1], 80),
+        report.verdict({.cell = {"presets", "adaptive", "2M", "loopback"}, .batches = 1})}) {
+    EXPECT_FALSE(none.known() || none.close());
+  }
+}
+
 TEST(SeedsJsonTest, what_is_written_is_read_back) {
   const std::string json = to_json(some_report());
   const auto read = seeds_report_from_json(json);
@@ -97,9 +128,15 @@ TEST(SeedsJsonTest, what_is_written_is_read_back) {
   ASSERT_EQ(read->rows.size(), 4u);
   EXPECT_EQ(read->rows[2].cell, some_report().rows[2].cell);
   EXPECT_EQ(read->rows[0].problem, "no room");
+  EXPECT_EQ(read->rows[1].warm_up_seconds, 1.5);
+  EXPECT_EQ(read->rows[1].cold_rounds, 2u);
   EXPECT_TRUE(std::isnan(read->rows[0].rounds_batches[2]));
   EXPECT_EQ(read->rows[1].figures.loss_last, 0.25);
   EXPECT_FALSE(read->conditions.complete);
+  ASSERT_EQ(read->forecasts.size(), 2u);
+  EXPECT_EQ(read->forecasts[0].cell, some_report().rows[1].cell);
+  EXPECT_EQ(read->forecasts[0].batches, 168);
+  EXPECT_EQ(read->forecasts[1].problem, "no engine");
 }
 
 TEST(SeedsJsonTest, what_is_no_report_is_refused) {
@@ -121,6 +158,41 @@ TEST(SeedsTextTest, the_seeds_columns_stand_beside_ours_where_they_measured_the_
   SeedsReport large = some_report();
   for (Row& row : large.rows) row.cell.workload = "2M";
   EXPECT_EQ(to_text(large).find("2,733"), std::string::npos);
+}
+
+TEST(SeedsTextTest, it_says_how_long_pools_warmed_up_and_where_that_was_not_enough) {
+  SeedsReport report = some_report();
+  for (Row& row : report.rows) row.warm_up_seconds = 1;
+  report.rows[0].cell.link = "100mbit";
+  report.rows[0].warm_up_seconds = 12;
+  const std::string text = to_text(report);
+  EXPECT_NE(text.find("12 s (seeds 100mbit), 1 s (seeds loopback, 2M loopback)"), std::string::npos) << text;
+  EXPECT_NE(text.find("adaptive, seeds, loopback: in 2 of 3 rounds too few steps"), std::string::npos)
+      << text;
+}
+
+TEST(SeedsTextTest, predictions_stand_beside_what_was_measured) {
+  const std::string text = to_text(some_report());
+  const auto at =
+      text.find("adaptive, seeds, loopback           168           210   0.80     yes    compute");
+  EXPECT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find("no prediction for early, seeds, loopback: no engine"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 of 1 predictions are within 25 %"), std::string::npos) << text;
+  SeedsReport without = some_report();
+  without.forecasts.clear();
+  EXPECT_EQ(to_text(without).find("predicted"), std::string::npos);
+}
+
+TEST(SentencesTest, the_farthest_prediction_is_named) {
+  SeedsReport report;
+  report.rows = {row("early", {100}), row("adaptive", {100})};
+  EXPECT_EQ(forecast_sentence(report), "");
+  report.forecasts = {{.cell = report.rows[0].cell, .batches = 60},
+                      {.cell = report.rows[1].cell, .batches = 110}};
+  EXPECT_EQ(
+      forecast_sentence(report),
+      "1 of 2 predictions are within 25 % of what was measured; the farthest, early, seeds, loopback, said "
+      "0.60 times as much.");
 }
 
 TEST(SentencesTest, differences_within_the_noise_are_called_level) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "figure_text.h"
+#include "seeds_plan.h"
 
 namespace w5xde {
 
@@ -31,6 +33,10 @@ std::string preset_name(const Row& row) {
 
 std::string size_name(const Row& row) {
   return fmt::format("{} MB", row.cell.socket_buffer_bytes >> 20);
+}
+
+std::string seconds_text(double seconds) {
+  return decimal_text(seconds, seconds == std::floor(seconds) ? 0 : 1) + " s";
 }
 
 // Who did most and least, and whether that is more than what a row's own rounds lie apart.
@@ -101,6 +107,60 @@ std::string loss_sentence(const std::vector<Row>& rows) {
   if (known == 0) return "";
   if (rose.empty()) return "The loss fell with every preset.";
   return fmt::format("The loss did not fall with {}.", list_of(rose));
+}
+
+std::string warm_up_sentence(const std::vector<Row>& rows) {
+  if (rows.empty()) return "";
+  return fmt::format("Batches in 30 s are counted after {} of warming up; all else is of the whole run.",
+                     seconds_text(rows.front().warm_up_seconds));
+}
+
+std::string warm_up_list(const std::vector<Row>& rows) {
+  std::map<double, std::vector<std::string>, std::greater<>> groups;  // by length, the longest first
+  for (const Row& row : rows) {
+    const std::string group = fmt::format("{} {}", row.cell.workload, row.cell.link);
+    auto& named = groups[row.warm_up_seconds];
+    if (std::ranges::find(named, group) == named.end()) named.push_back(group);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [seconds, named] : groups) {
+    parts.push_back(fmt::format("{} ({})", seconds_text(seconds), fmt::join(named, ", ")));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string cold_sentence(const Row& row) {
+  if (row.cold_rounds == 0) return "";
+  return fmt::format(
+      "{}: in {} of {} rounds too few steps were recorded after warming up; there, batches are of the whole "
+      "run.",
+      name_of(row.cell), row.cold_rounds, row.rounds_batches.size());
+}
+
+std::string yes_or_no(const Verdict& verdict) {
+  if (!verdict.known()) return "–";
+  return verdict.close() ? "yes" : "no";
+}
+
+std::string forecast_sentence(const SeedsReport& report) {
+  std::size_t known = 0, close = 0;
+  const Forecast* farthest = nullptr;
+  double farthest_ratio = 1;
+  for (const Forecast& forecast : report.forecasts) {
+    const Verdict verdict = report.verdict(forecast);
+    if (!verdict.known()) continue;
+    ++known;
+    if (verdict.close()) ++close;
+    if (std::abs(verdict.ratio - 1) <= std::abs(farthest_ratio - 1)) continue;
+    farthest = &forecast;
+    farthest_ratio = verdict.ratio;
+  }
+  if (known == 0) return "";
+  std::string text = fmt::format("{} of {} predictions are within {} of what was measured", close, known,
+                                 percent_text(kForecastTolerance));
+  if (!farthest) return text + ".";
+  return text + fmt::format("; the farthest, {}, said {} times as much.", name_of(farthest->cell),
+                            decimal_text(farthest_ratio));
 }
 
 std::string buffers_sentence(const std::vector<Row>& rows, const Conditions& conditions) {

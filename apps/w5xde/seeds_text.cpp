@@ -5,7 +5,9 @@
 #include <functional>
 
 #include "figure_text.h"
+#include "seeds_plan.h"
 #include "seeds_report.h"
+#include "seeds_sentences.h"
 
 namespace w5xde {
 
@@ -82,6 +84,18 @@ std::string study_text(const std::vector<Row>& rows, const std::string& title,
   return title + "\n" + table(lines) + "\n";
 }
 
+std::string forecasts_text(const SeedsReport& report) {
+  if (report.forecasts.empty()) return "";
+  std::vector<Line> lines = {{"", "predicted", "measured", "", "within", ""},
+                             {"w5xde plan", "batches/30 s", "batches/30 s", "ratio", "25 %", "waits for"}};
+  for (const Forecast& forecast : report.forecasts) {
+    const Verdict verdict = report.verdict(forecast);
+    lines.push_back({name_of(forecast.cell), count_text(forecast.batches), count_text(verdict.measured),
+                     decimal_text(verdict.ratio), yes_or_no(verdict), forecast.bottleneck});
+  }
+  return fmt::format("predicted beforehand\n{}{}\n\n", table(lines), forecast_sentence(report));
+}
+
 }  // namespace
 
 std::string to_text(const SeedsReport& report) {
@@ -109,10 +123,22 @@ std::string to_text(const SeedsReport& report) {
 
         [&](const Row& row) { return silent == logging.end() ? kUnknown : ratio(row, *silent); });
   }
+  text += forecasts_text(report);
+  for (const Forecast& forecast : report.forecasts) {
+    if (forecast.problem.empty()) continue;
+    text += fmt::format("no prediction for {}: {}\n", name_of(forecast.cell), forecast.problem);
+  }
   for (const Row& row : report.rows) {
     if (row.problem.empty()) continue;
     text += fmt::format("no figures in a round of {}, {}, {}: {}\n", row.cell.preset, row.cell.workload,
                         row.cell.link, row.problem);
+  }
+  for (const Row& row : report.rows) {
+    if (row.cold_rounds > 0) text += cold_sentence(row) + "\n";
+  }
+  if (!report.rows.empty()) {
+    text += fmt::format("warmed up before batches are counted: {}; all else is of the whole run\n",
+                        warm_up_list(report.rows));
   }
   if (!report.conditions.link.empty()) text += fmt::format("100mbit: {}\n", report.conditions.link);
   return text;

@@ -163,6 +163,16 @@ std::vector<RunDatabase::StepRow> RunDatabase::steps(std::size_t rows_max) const
       std::uint64_t{std::min(rows_max, kRowsMax)});
 }
 
+std::optional<RunDatabase::Stretch> RunDatabase::stretch_after(double seconds) const {
+  const auto rows = rows_of<StepRow>(
+      *database_,
+      "SELECT step, seconds FROM steps WHERE step >="
+      " coalesce((SELECT max(step) FROM steps WHERE seconds <= ?), 0) ORDER BY step",
+      [](Sqlite::Statement& row) { return StepRow{.step = row.integer(), .seconds = row.real()}; }, seconds);
+  if (rows.size() < 2 || !(rows.back().seconds > rows.front().seconds)) return std::nullopt;
+  return Stretch{rows.back().step - rows.front().step, rows.back().seconds - rows.front().seconds};
+}
+
 std::vector<RunDatabase::EvaluationRow> RunDatabase::evaluations() const {
   return rows_of<EvaluationRow>(
       *database_, "SELECT step, loss, accuracy, samples FROM evaluations ORDER BY step",

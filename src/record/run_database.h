@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,11 @@ class RunDatabase {
     std::uint64_t samples = 0;
     double batches_per_second = 0;
     unsigned nodes = 0;
+    double seconds = 0;
+  };
+  // What lies between two rows of steps.
+  struct Stretch {
+    std::uint64_t steps = 0;
     double seconds = 0;
   };
   struct EvaluationRow {
@@ -85,6 +91,9 @@ class RunDatabase {
   // Oldest first; empty when they cannot be read.
   std::vector<StepRow> steps(
       std::size_t rows_max) const;  // evenly thinned, the first and the last always there
+  // From the last row that was made within the first `seconds`, or else the first one, to the last. None
+  // where that is one and the same row, or there is none.
+  std::optional<Stretch> stretch_after(double seconds) const;
   std::vector<EvaluationRow> evaluations() const;
   std::vector<NodeRow> nodes() const;
   std::vector<EventRow> events(std::size_t rows_max) const;  // the last ones

@@ -165,6 +165,32 @@ TEST_F(RunDatabaseTest, thins_steps_evenly_from_the_first_to_the_last) {
   }
 }
 
+TEST_F(RunDatabaseTest, a_stretch_begins_with_the_last_row_of_the_warm_up) {
+  Db database = opened();
+  EXPECT_FALSE(database.stretch_after(0).has_value());
+  const std::pair<std::uint64_t, double> rows[] = {{3, 2.5}, {10, 4}, {40, 5.5}, {60, 6}};
+  for (const auto& [step, seconds] : rows) {
+    ASSERT_TRUE(database.add(Db::StepRow{.step = step, .seconds = seconds}).ok());
+  }
+  const auto expect = [&](double warm_up, std::uint64_t steps, double seconds) {
+    const auto stretch = database.stretch_after(warm_up);
+    ASSERT_TRUE(stretch.has_value()) << warm_up;
+    EXPECT_EQ(stretch->steps, steps) << warm_up;
+    EXPECT_DOUBLE_EQ(stretch->seconds, seconds) << warm_up;
+  };
+  expect(5, 50, 2);
+  expect(4, 50, 2);
+  expect(3.9, 57, 3.5);
+  expect(1, 57, 3.5);  // the first step took longer than the warm-up: it is no part of the stretch
+  EXPECT_FALSE(database.stretch_after(6).has_value());
+}
+
+TEST_F(RunDatabaseTest, rows_without_time_between_them_are_no_stretch) {
+  Db database = opened();
+  add_steps(database, 3);
+  EXPECT_FALSE(database.stretch_after(0).has_value());
+}
+
 TEST_F(RunDatabaseTest, gives_the_last_events_in_order) {
   Db database = opened();
   for (const char* text : {"one", "two", "three"}) ASSERT_TRUE(database.add(Db::EventRow{.text = text}).ok());

@@ -41,6 +41,8 @@ TEST_F(SeedsBenchTest, every_preset_has_a_row_with_every_column) {
     EXPECT_EQ(row.at("workload"), "seeds");
     EXPECT_EQ(row.at("link"), "loopback");
     EXPECT_GT(row.at("batches_per_30s"), 0) << row;
+    EXPECT_EQ(row.at("warm_up_seconds"), 1);
+    EXPECT_EQ(row.at("rounds_without_warm_up"), 0) << row;
     for (const char* column :
          {"throughput_bytes_per_second", "network_seconds_per_30s", "compression_seconds_per_30s",
           "compute_seconds_per_30s", "compression_ratio", "memory_bytes", "node_batches_min",
@@ -51,6 +53,15 @@ TEST_F(SeedsBenchTest, every_preset_has_a_row_with_every_column) {
   EXPECT_EQ(presets,
             (std::set<std::string>{"early", "standard", "current", "enhanced", "lz4-block", "direct-tensor",
                                    "gradient-compression", "adaptive", "adaptive-lossy"}));
+  std::set<std::string> predicted;
+  for (const auto& prediction : told.at("predictions")) {
+    predicted.insert(prediction.at("preset"));
+    EXPECT_GT(prediction.at("slot_seconds"), 0) << prediction;
+    EXPECT_GT(prediction.at("predicted_batches_per_30s"), 0) << prediction;
+    EXPECT_GT(prediction.at("measured_batches_per_30s"), 0) << prediction;
+    EXPECT_TRUE(prediction.at("within_25_percent").is_boolean()) << prediction;
+  }
+  EXPECT_EQ(predicted, (std::set<std::string>{"direct-tensor", "gradient-compression", "adaptive"}));
   EXPECT_TRUE(told.at("conditions").at("complete"));
   EXPECT_TRUE(page().ends_with("</html>\n"));
 }
@@ -88,6 +99,15 @@ TEST_F(SeedsBenchTest, a_bench_that_is_stopped_tells_what_it_has) {
   EXPECT_FALSE(report().at("conditions").at("complete"));
   EXPECT_EQ(report().at("logging_study").size(), 3u);
   EXPECT_TRUE(process.descendants().empty());
+}
+
+TEST_F(SeedsBenchTest, a_bench_that_is_stopped_while_it_plans_has_no_predictions) {
+  Process process = bench({"--only", "presets,adaptive,2M,loopback"});
+  process.wait_for_line("w5xde plan, 2M, loopback");
+  process.signal_alone(SIGINT);
+  EXPECT_EQ(process.wait(), kInterrupted) << process.said();
+  EXPECT_FALSE(report().at("conditions").at("complete"));
+  EXPECT_TRUE(report().at("predictions").empty());
 }
 
 TEST_F(SeedsBenchTest, nonsense_is_refused_before_anything_runs) {
