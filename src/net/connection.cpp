@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "codec/lossless.h"
@@ -26,6 +27,9 @@ constexpr double kFrameBytesPerSecondMin = 1024;
 // The kernel's estimate changes with every acknowledgement; a look at it costs as much as sending a small
 // frame.
 constexpr Duration kEstimateAge = std::chrono::milliseconds(5);
+
+// How long a peer that does nothing any more is waited for when all is said.
+constexpr Duration kPartingPatience = std::chrono::seconds(3);
 
 // Pings that a peer may send faster than it reads the pongs.
 constexpr std::uint64_t kPongsQueuedMax = 64;
@@ -108,13 +112,39 @@ void Connection::wait_readable() {
 
 void Connection::read() {
   const auto self = shared_from_this();  // the owner may let go of us in received()
+  if (state_ != State::open) {
+    drop_input();
+    if (state_ != State::closed) wait_readable();
+    return;
+  }
   const bool flush_pending = flush_scheduled_;
   reading_ = true;
   const Status status = read_frames();
   reading_ = false;
   if (!status.ok() && state_ == State::open) close(status.error());
   if (flush_scheduled_ && !flush_pending) flush();
-  if (status.ok() && state_ != State::closed) wait_readable();
+  if (state_ != State::closed) wait_readable();
+}
+
+// A socket that is closed with bytes unread resets the connection, and what was said last, which may still be
+// on its way, is lost with it.
+void Connection::drop_input() {
+  std::array<std::byte, 64 * kKiB> nowhere;
+  const iovec part{nowhere.data(), nowhere.size()};
+  for (std::size_t turn = 0; turn < kBytesPerTurn;) {
+    const auto count = stream_->read({&part, 1});
+    if (!count) return fail(count.error());
+    if (*count == 0) return;
+    liveness_.heard(stream_->loop().now());
+    bytes_received_ += *count;
+    turn += *count;
+  }
+}
+
+void Connection::part() {
+  if (std::exchange(state_, State::parting) == State::parting) return;
+  parting_progress_ = stream_->loop().now();
+  stream_->finish_writing();
 }
 
 Status Connection::read_frames() {
@@ -226,7 +256,7 @@ void Connection::flush() {
     liveness_.progressed(now);
   }
   send_rate_.stop(stream_->loop().now());
-  if (state_ == State::closing) return fail(disconnected("closed"));
+  if (state_ != State::open) return part();
   if (turn != 0 && owner_ != nullptr) owner_->drained();
 }
 
@@ -239,6 +269,8 @@ void Connection::tick() {
   const Instant now = stream_->loop().now();
   const bool ping_due = liveness_.tick(now);
   look_at_link(now);
+  if (state_ == State::parting && now - parting_progress_ >= kPartingPatience)
+    return fail(disconnected("closed"));
   if (auto dead = liveness_.verdict(now, !writer_.empty())) return fail(std::move(*dead));
   if (auto slow = slowness(now)) close(std::move(*slow));
   if (ping_due) ping();
@@ -250,8 +282,10 @@ void Connection::look_at_link(Instant now) {
   if (!tcp) return;
   // What is written may lie in this machine's socket buffer for long on a slow link, ping and all: bytes that
   // the other side acknowledges are a sign of life too.
-  if (std::exchange(bytes_acknowledged_, tcp->bytes_acknowledged) != tcp->bytes_acknowledged)
+  if (std::exchange(bytes_acknowledged_, tcp->bytes_acknowledged) != tcp->bytes_acknowledged) {
     liveness_.progressed(now);
+    parting_progress_ = now;
+  }
   estimated(*tcp, now);
   if (options_.fitted()) stream_->fit(measured(*tcp));
 }

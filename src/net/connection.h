@@ -46,8 +46,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   // queue is full, `disconnected` when closed.
   Status send(const OutgoingFrame& frame);
 
-  // Says goodbye with the reason, after what is queued already, and closes when that is written or the peer
-  // takes no more. The owner hears closed(reason).
+  // Says goodbye with the reason, after what is queued already, and closes when the peer has done so too, or
+  // takes no more. The owner hears closed(reason) then.
   void close(Error reason);
   // The owner wants to hear nothing more; the stream is closed at once.
   void detach();
@@ -70,7 +70,12 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   ~Connection() override;
 
  private:
-  enum class State { open, closing, closed };
+  enum class State {
+    open,
+    closing,  // there is something left to write
+    parting,  // all is written, and it is the peer's turn to close
+    closed
+  };
 
   Connection(std::unique_ptr<Stream> stream, Owner& owner, const Limits& limits);
 
@@ -79,6 +84,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   void read();
   Status read_frames();
+  void drop_input();
+  void part();
   void wait_readable();
   void schedule_flush();
   void flush();
@@ -110,6 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   RateMedian outgoing_rate_;
   Instant estimated_at_;  // outgoing_rate_ has what the kernel knew then
   Loop::TimerId tick_timer_ = 0;
+  Instant parting_progress_;  // when the peer last acknowledged something of what was said last
   std::uint64_t next_token_ = 1;
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;

@@ -86,6 +86,11 @@ class MemoryStream final : public Stream {
     if (out_->size != out_->ring.size() || out_->reader_gone) wake(*out_, &Pipe::on_writable);
   }
 
+  void finish_writing() override {
+    out_->writer_gone = true;
+    wake(*out_, &Pipe::on_readable);
+  }
+
   void close() override {
     if (in_->reader_gone) return;
     in_->reader_gone = true;

@@ -53,7 +53,10 @@ class Stream {
   virtual void when_readable(Loop::Task task) = 0;
   virtual void when_writable(Loop::Task task) = 0;
 
-  // Ends both directions. Later reads and writes fail.
+  // Nothing more will be written; the other side reads the end of the stream after what was. Reading goes on.
+  virtual void finish_writing() = 0;
+  // Ends both directions. Later reads and writes fail. Bytes that are unread then, or come later, may cost the
+  // other side what it has not read yet.
   virtual void close() = 0;
 
   virtual Loop& loop() = 0;

@@ -171,6 +171,11 @@ void TcpStream::when_writable(Loop::Task task) {
   });
 }
 
+void TcpStream::finish_writing() {
+  asio::error_code ignored;
+  state_->socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+}
+
 void TcpStream::close() {
   state_->on_readable = nullptr;
   state_->on_writable = nullptr;

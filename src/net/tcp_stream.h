@@ -24,6 +24,7 @@ class TcpStream final : public Stream {
   Result<std::size_t> write(std::span<const iovec> parts) override;
   void when_readable(Loop::Task task) override;
   void when_writable(Loop::Task task) override;
+  void finish_writing() override;
   void close() override;
   Loop& loop() override { return loop_; }
   std::string peer() const override { return peer_; }

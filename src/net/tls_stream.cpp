@@ -138,13 +138,18 @@ void TlsStream::wake() {
   if (writable && *self != nullptr && !closed_) writable();
 }
 
+// Tells the other side that nothing was cut off; whether it fits into the socket does not matter any more.
+void TlsStream::finish_writing() {
+  if (!failure_ && SSL_is_init_finished(ssl_) != 0) SSL_shutdown(ssl_);
+  ERR_clear_error();
+  inner_->finish_writing();
+}
+
 void TlsStream::close() {
   on_readable_ = nullptr;
   on_writable_ = nullptr;
+  if (!closed_) TlsStream::finish_writing();
   closed_ = true;
-  // Tells the other side that nothing was cut off; whether it fits into the socket does not matter any more.
-  if (!failure_ && SSL_is_init_finished(ssl_) != 0) SSL_shutdown(ssl_);
-  ERR_clear_error();
   failure_ = disconnected("this side has closed the connection");
   inner_->close();
 }

@@ -23,6 +23,7 @@ class TlsStream final : public Stream {
   Result<std::size_t> write(std::span<const iovec> parts) override;
   void when_readable(Loop::Task task) override;
   void when_writable(Loop::Task task) override;
+  void finish_writing() override;
   void close() override;
   Loop& loop() override { return inner_->loop(); }
   std::string peer() const override { return inner_->peer(); }

@@ -28,6 +28,7 @@ class WatchedStream final : public Stream {
   Result<std::size_t> write(std::span<const iovec> parts) override;
   void when_readable(Loop::Task task) override { inner_->when_readable(std::move(task)); }
   void when_writable(Loop::Task task) override { inner_->when_writable(std::move(task)); }
+  void finish_writing() override { inner_->finish_writing(); }
   void close() override { inner_->close(); }
   Loop& loop() override { return inner_->loop(); }
   std::string peer() const override { return inner_->peer(); }
