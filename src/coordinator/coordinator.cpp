@@ -49,7 +49,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::listen(AsioLoop& loop, Options
 }
 
 void Coordinator::accept(std::unique_ptr<Stream> stream) {
-  if (sessions_.size() >= Limits{}.connections_max || phase_ == Phase::ended) return;
+  if (sessions_.size() + parting_.size() >= Limits{}.connections_max || phase_ == Phase::ended) return;
   const NodeId id = next_node_++;
   Session::Host& host = *this;
   sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), options_.config.transport.socket(),
@@ -200,7 +200,7 @@ void Coordinator::ended(Session& session, const Error& reason) {
   } else {
     log_.verbose("{}: {}", session.peer(), reason.message);
   }
-  sessions_.erase(id);
+  parting_.insert(sessions_.extract(id));
   if (phase_ == Phase::training) pump();
 }
 

@@ -60,7 +60,7 @@ class Coordinator final : private Session::Host {
   bool stopped_early() const { return stopping_; }
   // Some nodes are done with the step, and wait for the others.
   bool step_ends_soon() const { return phase_ == Phase::training && round_->front_ends_soon(); }
-  bool nodes_gone() const { return sessions_.empty(); }
+  bool nodes_gone() const { return sessions_.empty() && parting_.empty(); }
 
   Summary summary() const;
   StatusReport status() override;
@@ -84,6 +84,7 @@ class Coordinator final : private Session::Host {
   Status fed_back(Session& session, bool leaving, std::span<const float> feedback) override;
   void drained(Session& session) override;
   void ended(Session& session, const Error& reason) override;
+  void gone(Session& session) override { parting_.erase(session.id()); }
 
   void accept(std::unique_ptr<Stream> stream);
   void tick();
@@ -157,6 +158,7 @@ class Coordinator final : private Session::Host {
   ThreadPool pool_;
   std::unique_ptr<TcpListener> listener_;
   std::map<NodeId, std::unique_ptr<Session>> sessions_;
+  std::map<NodeId, std::unique_ptr<Session>> parting_;  // ended; what was said last is on its way
   NodeId next_node_ = 1;
   Loop::TimerId tick_timer_ = 0;
 

@@ -1,10 +1,10 @@
 // Who takes part in a step, as the round hands out its leases.
+#include "support/round_pool.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
-
-#include "support/round_pool.h"
 
 namespace w5xde {
 namespace {

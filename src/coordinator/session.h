@@ -43,8 +43,10 @@ class Session final : private Connection::Owner {
     virtual StatusReport status() = 0;
     // The connection took all that was queued.
     virtual void drained(Session& session) = 0;
-    // The session may be destroyed from the loop afterwards.
+    // The peer has no part in anything any more.
     virtual void ended(Session& session, const Error& reason) = 0;
+    // What was said last has reached it, as far as can be known: the session may be destroyed.
+    virtual void gone(Session& session) = 0;
   };
 
   Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SocketOptions& socket,
@@ -111,6 +113,7 @@ class Session final : private Connection::Owner {
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
   void drained() override { host_.drained(*this); }
   void closed(const Error& reason) override { host_.ended(*this, reason); }
+  void gone() override { host_.gone(*this); }
 
   Status received_hello(Bytes head);
   Status received_ready(Bytes head);

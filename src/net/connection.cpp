@@ -91,8 +91,16 @@ void Connection::fail(Error reason) {
   if (!reason_) reason_ = std::move(reason);
   stream_->loop().cancel(tick_timer_);
   stream_->close();
+  tell_owner();
+}
+
+// From the loop: it may let go of us in either call.
+void Connection::tell_owner() {
   stream_->loop().post([self = shared_from_this()] {
-    if (Owner* owner = std::exchange(self->owner_, nullptr)) owner->closed(*self->reason_);
+    if (self->owner_ != nullptr && !std::exchange(self->told_closed_, true))
+      self->owner_->closed(*self->reason_);
+    if (self->state_ != State::closed) return;
+    if (Owner* owner = std::exchange(self->owner_, nullptr)) owner->gone();
   });
 }
 
@@ -145,6 +153,7 @@ void Connection::part() {
   if (std::exchange(state_, State::parting) == State::parting) return;
   parting_progress_ = stream_->loop().now();
   stream_->finish_writing();
+  tell_owner();
 }
 
 Status Connection::read_frames() {

@@ -32,9 +32,12 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
     virtual Status received(const FrameHeader& header, Bytes head, MutableBytes payload) = 0;
     // All that was queued is written: time for more.
     virtual void drained() {}
-    // Nothing comes after this; the peer's goodbye, if it said one, is the reason. Never called from inside
-    // one of the connection's own functions.
+    // No frame goes or comes after this; the peer's goodbye, if it said one, is the reason. Never called from
+    // inside one of the connection's own functions.
     virtual void closed(const Error& reason) = 0;
+    // After closed(), perhaps at once: the peer has closed too, or is not waited for any longer. Who lets go
+    // of the connection before may cost the peer what was said last.
+    virtual void gone() {}
   };
 
   // Starts reading. The owner must outlive the connection or detach() from it. Begin with Limits::stranger()
@@ -46,8 +49,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   // queue is full, `disconnected` when closed.
   Status send(const OutgoingFrame& frame);
 
-  // Says goodbye with the reason, after what is queued already, and closes when the peer has done so too, or
-  // takes no more. The owner hears closed(reason) then.
+  // Says goodbye with the reason, after what is queued already, and closes when that is written or the peer
+  // takes no more. The owner hears closed(reason) then, and gone() when the peer has closed too.
   void close(Error reason);
   // The owner wants to hear nothing more; the stream is closed at once.
   void detach();
@@ -98,11 +101,13 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   Status send_heartbeat(FrameType type, std::uint64_t token);
   std::optional<Error> slowness(Instant now);
   void fail(Error reason);
+  void tell_owner();
 
   const std::unique_ptr<Stream> stream_;
   Owner* owner_;
   State state_ = State::open;
   std::optional<Error> reason_;  // why it is closing
+  bool told_closed_ = false;
   bool goodbye_received_ = false;
 
   FrameReader reader_;

@@ -35,6 +35,7 @@ class KeepingOwner : public Connection::Owner {
     ++closings;
     why = reason;
   }
+  void gone() override { ++goings; }
 
   std::list<ReceivedFrame> frames;
   std::vector<std::byte> landing;
@@ -43,6 +44,7 @@ class KeepingOwner : public Connection::Owner {
   int places = 0;
   int drains = 0;
   int closings = 0;
+  int goings = 0;
   std::optional<Error> why;
 };
 
@@ -81,12 +83,14 @@ class ConnectionTest : public testing::Test {
     const auto count = raw_->read({&part, 1});
     return text.substr(0, count.ok() ? *count : 0);
   }
-  // The peer that is played by hand has read the goodbye.
-  void hang_up() {
-    EXPECT_EQ(owner_.closings, 0) << "it waits for the peer to close";
+  // It has closed, and waits for the peer, which is played by hand, to do so too.
+  void expect_parting() {
+    EXPECT_EQ(owner_.closings, 1);
+    EXPECT_EQ(owner_.goings, 0);
     raw_->finish_writing();
     loop_.run_ready();
     EXPECT_EQ(owner_.closings, 1);
+    EXPECT_EQ(owner_.goings, 1);
   }
   std::string reason() const { return owner_.why ? owner_.why->to_string() : "still open"; }
 
@@ -239,7 +243,7 @@ TEST_F(ConnectionTest, a_large_frame_over_a_slow_but_honest_link_is_not_dropped)
 TEST_F(ConnectionTest, bad_bytes_close_the_connection_with_a_goodbye_that_says_why) {
   start();
   say(bytes_of("GET / HTTP/1.1\r\nHost: coordinator\r\n\r\n"));
-  hang_up();
+  expect_parting();
   EXPECT_NE(reason().find("corrupt: no w5xde frame"), std::string::npos) << reason();
   EXPECT_NE(hear().find("no w5xde frame"), std::string::npos);
 }
@@ -250,15 +254,15 @@ TEST_F(ConnectionTest, garbage_after_a_good_frame_closes_it_and_the_frame_was_de
   bytes.insert(bytes.end(), 100, std::byte{0xee});
   say(bytes);
   EXPECT_EQ(owner_.frames.size(), 1u);
-  hang_up();
+  expect_parting();
 }
 
 TEST_F(ConnectionTest, a_peer_that_does_not_close_is_not_waited_for_long) {
   start();
   say(bytes_of("GET / HTTP/1.1\r\nHost: coordinator\r\n\r\n"));
-  EXPECT_EQ(owner_.closings, 0);
+  EXPECT_EQ(owner_.goings, 0);
   loop_.run_for(seconds(10));
-  EXPECT_EQ(owner_.closings, 1);
+  EXPECT_EQ(owner_.goings, 1);
 }
 
 TEST_F(ConnectionTest, an_unknown_codec_is_refused_before_memory_is_asked_for) {
@@ -267,7 +271,7 @@ TEST_F(ConnectionTest, an_unknown_codec_is_refused_before_memory_is_asked_for) {
   const TensorView view = TensorView::of_bytes(payload);
   say(bytes_of_frame({.type = FrameType::tensors, .codec = 77, .payload = {&view, 1}}));
   EXPECT_EQ(owner_.places, 0);
-  hang_up();
+  expect_parting();
   EXPECT_NE(reason().find("codec 77 is not known"), std::string::npos) << reason();
 }
 
@@ -378,7 +382,7 @@ TEST_F(ConnectionTest, a_stranger_s_limits_hold_until_they_are_raised) {
   EXPECT_EQ(owner_.frames.size(), 1u);
   connection_->set_limits(Limits::stranger());
   say(frame);
-  hang_up();
+  expect_parting();
   EXPECT_NE(reason().find("a payload of 1 bytes; at most 0"), std::string::npos) << reason();
 }
 

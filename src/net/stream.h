@@ -55,8 +55,8 @@ class Stream {
 
   // Nothing more will be written; the other side reads the end of the stream after what was. Reading goes on.
   virtual void finish_writing() = 0;
-  // Ends both directions. Later reads and writes fail. Bytes that are unread then, or come later, may cost the
-  // other side what it has not read yet.
+  // Ends both directions. Later reads and writes fail. Bytes that are unread then, or come later, may cost
+  // the other side what it has not read yet.
   virtual void close() = 0;
 
   virtual Loop& loop() = 0;

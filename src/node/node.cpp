@@ -47,7 +47,7 @@ Status Node::send_cold(FrameType type, const Head& head) {
 
 void Node::closed(const Error& reason) {
   parted_ = parted_ || connection_->goodbye_received();
-  ended_ = reason;
+  reason_ = reason;
   leases_.clear();
 }
 
@@ -62,8 +62,8 @@ void Node::end_leave() {
   if (connection_ && connection_->open()) {
     (void)send_feedback(true);  // if it cannot be sent, it is lost: the coordinator counts that
     connection_->close(disconnected(*leaving_));
-  } else if (!ended_) {
-    ended_ = disconnected(*leaving_);
+  } else if (!reason_) {
+    reason_ = ended_ = disconnected(*leaving_);
   }
 }
 
@@ -187,7 +187,7 @@ void Node::compute_next() {
   loop_.post([this, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
     compute_posted_ = false;
-    if (computing_ || ended_) return;
+    if (computing_ || reason_) return;
     while (true) {
       const auto next = std::ranges::find_if(leases_, [&](const Pending& pending) {
         return computable(pending.lease) || pending.lease.version < replica_->version();
@@ -235,7 +235,7 @@ void Node::compute(Pending pending) {
 void Node::computed(const Lease& lease, Result<Computed> result) {
   computing_ = false;
   waiting_since_ = loop_.now();
-  if (ended_) return;
+  if (reason_) return;
   Status status = result.ok() ? answer(lease, *result) : std::move(result).error();
   if (!status.ok()) return connection_->close(std::move(status).error());
   if (leaving_) return end_leave();

@@ -67,6 +67,7 @@ class Node final : private Connection::Owner {
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
   void closed(const Error& reason) override;
+  void gone() override { ended_ = reason_; }
 
   Result<MutableBytes> place_parameters(const FrameHeader& header, Bytes head);
   Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
@@ -99,6 +100,7 @@ class Node final : private Connection::Owner {
   Log log_;
   std::shared_ptr<Connection> connection_;
   Limits limits_;
+  std::optional<Error> reason_;  // it is ending
   std::optional<Error> ended_;
   bool parted_ = false;
   std::optional<std::string> leaving_;
