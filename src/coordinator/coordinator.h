@@ -151,6 +151,8 @@ class Coordinator final : private Session::Host {
   void event(const std::string& text);
   double seconds() const;
   std::uint64_t steps_done() const;
+  // Nodes that take part in a step; 0: all.
+  std::size_t crew() const;
 
   AsioLoop& loop_;
   Options options_;
@@ -186,6 +188,7 @@ class Coordinator final : private Session::Host {
   bool out_of_time_ = false;
   Instant begun_;  // of training, in this process
   Instant ended_;
+  std::size_t crew_at_end_ = 0;
   double seconds_before_ = 0;  // of training, in those before it
   Instant stop_asked_;
 

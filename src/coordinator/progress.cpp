@@ -256,6 +256,7 @@ void Coordinator::fail(Error error) {
 
 void Coordinator::end(Status status) {
   if (round_ && phase_ == Phase::training) record_step();
+  crew_at_end_ = crew();
   ended_ = loop_.now();
   if (on_finishing) on_finishing();
   recorder_.flush();
@@ -266,6 +267,11 @@ void Coordinator::end(Status status) {
   for (auto& [id, session] : sessions_) session->close(disconnected(farewell));
   listener_.reset();
   outcome_ = std::move(status);
+}
+
+std::size_t Coordinator::crew() const {
+  if (phase_ == Phase::ended) return crew_at_end_;
+  return round_ && round_->has_crew() ? round_->crew_size() : 0;
 }
 
 void Coordinator::event(const std::string& text) {

@@ -66,7 +66,7 @@ Summary Coordinator::summary() const {
       .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped(),
       .feedback_lost = counted_.feedback_lost};
   report_growth(summary);
-  if (round_->has_crew()) summary.crew = round_->crew_size();
+  summary.crew = crew();
   for (const NodeSummary& stay : left_) merge(summary.per_node, stay);
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
@@ -101,7 +101,7 @@ StatusReport Coordinator::status() {
   report.step = steps_done();
   if (config.mode == Mode::sync) report.steps_total = round_->step_slots().steps();
   report_growth(report);
-  if (round_->has_crew()) report.crew = round_->crew_size();
+  report.crew = crew();
   report.batches = counted_.slots_committed;
   report.epochs =
       static_cast<double>(counted_.samples_committed) / static_cast<double>(material_->data->samples());
