@@ -183,7 +183,7 @@ class Round {
   static double portion_of(const Node& node, double share);
   std::vector<Share>::iterator next_to_lease(const Step& step, std::vector<Share>& shares) const;
   bool leaves_rest(const Node& node, const Step& step, double share, double portion) const;
-  bool is_far(const Share& share, double step_slots) const;
+  static bool is_far(const Share& share, double even_slots);
   void share_out(Step& step, Instant now, To to, std::vector<Grant>& grants);
 
   void top_up(Instant now, std::vector<Grant>& grants);

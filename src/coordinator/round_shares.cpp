@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <span>
 #include <tuple>
+#include <utility>
 
 #include "coordinator/round.h"
 
@@ -90,12 +90,12 @@ void Round::choose_crew() {
       fit.emplace_back(whole_step_seconds(node) * (node.in_crew ? kMuchBetter : 1), !node.in_crew, id);
   }
   std::ranges::sort(fit);
+  std::set<NodeId> chosen;
+  for (std::size_t i = 0; i < std::min(fit.size(), size); ++i) chosen.insert(std::get<NodeId>(fit[i]));
   bool changed = false;
   for (auto& [id, node] : nodes_) {
-    const auto best = std::span(fit).first(std::min(fit.size(), size));
-    const bool chosen = std::ranges::any_of(best, [&](const auto& each) { return std::get<2>(each) == id; });
-    changed = changed || chosen != node.in_crew;
-    node.in_crew = chosen;
+    const bool before = std::exchange(node.in_crew, chosen.contains(id));
+    changed = changed || before != node.in_crew;
   }
   if (changed) crew_.disturbed();
 }
@@ -163,9 +163,8 @@ double Round::portion_of(const Node& node, double share) {
   return half * node.seconds_per_slot * node.deviation > node.exchange_seconds ? half : share;
 }
 
-bool Round::is_far(const Share& share, double step_slots) const {
-  const double speeds = 1 / share.seconds_per_slot * static_cast<double>(crew_size());
-  return share.cost > kFarCost * step_slots / speeds;
+bool Round::is_far(const Share& share, double even_slots) {
+  return share.cost > kFarCost * even_slots * share.seconds_per_slot;
 }
 
 // Who has most to get; once there is less than a slot for anybody, who would be done with one first.
@@ -205,8 +204,11 @@ void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants
   }
   auto shares = shares_of(outstanding);
   const bool alone = shares.size() == 1;
-  if (to == To::far)
-    std::erase_if(shares, [&](const Share& share) { return !is_far(share, step.ledger.slots()); });
+  if (to == To::far) {
+    const double even_slots =
+        step.ledger.slots() / static_cast<double>(std::max<std::size_t>(1, shares.size()));
+    std::erase_if(shares, [&](const Share& share) { return !is_far(share, even_slots); });
+  }
   for (Share& share : shares) share.slots -= nodes_.at(share.id).held_slots(step);
   while (step.ledger.open_slots() > 0 && !shares.empty()) {
     const auto next = next_to_lease(step, shares);
