@@ -36,7 +36,10 @@ Round::Round(const Options& options)
     : options_(options),
       step_slots_({options.slots, options.slots_total, options.steps_total}),
       front_step_(options.first_step),
-      next_step_(options.first_step) {}
+      next_step_(options.first_step) {
+  // Where nobody waits for anybody, there is no step to make shorter.
+  if (options_.mode == Mode::async) options_.crews = false;
+}
 
 std::uint32_t Round::Node::held_slots() const {
   std::uint32_t slots = 0;

@@ -137,6 +137,20 @@ TEST_F(CrewRound, evaluation_is_the_crew_s_too) {
   for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.node, worker);
 }
 
+TEST(RoundCrew, async_has_none) {
+  RoundPool pool({.mode = Mode::async, .slots = 4, .crews = true, .dear = true});
+  for (const NodeId id : {1u, 2u, 3u}) pool.join(id);
+  EXPECT_EQ(pool.round.crew_size(), 3u);
+  pool.asynchronous = true;
+  for (const NodeId id : {1u, 2u, 3u}) pool.answer(id);
+  pool.round.begin_evaluation(6, pool.now);
+  pool.leased.clear();
+  pool.lease();
+  std::set<NodeId> evaluating;
+  for (const Grant& grant : pool.leased) evaluating.insert(grant.node);
+  EXPECT_EQ(evaluating.size(), 3u);
+}
+
 TEST(RoundShares, what_is_left_over_goes_to_who_is_done_with_it_first) {
   // The slow one takes four times as long; a slot more for it would be what the others wait for.
   RoundPool pool({.slots = 14});

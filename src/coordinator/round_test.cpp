@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "base/random.h"
 #include "support/round_pool.h"
@@ -312,7 +313,11 @@ void survives(Mode mode) {
   Random random(seed);
   const auto slots = static_cast<std::uint32_t>(1 + random.below(20));
   const std::uint64_t total = 1 + random.below(200);
-  RoundPool pool({.mode = mode, .slots = slots, .slots_total = total});
+  RoundPool pool({.mode = mode,
+                  .slots = slots,
+                  .slots_total = total,
+                  .crews = random.below(2) == 0,
+                  .dear = random.below(2) == 0});
   pool.asynchronous = mode == Mode::async;
   NodeId next = 1;
   std::vector<NodeId> nodes;
@@ -321,7 +326,9 @@ void survives(Mode mode) {
     const std::uint64_t draw = random.below(20);
     if (nodes.empty() || (draw == 0 && nodes.size() < 9)) {
       nodes.push_back(next);
-      pool.join(next++);
+      pool.join(next, {.host = std::to_string(next % 3)});
+      pool.round.set_exchange_seconds(next, random.unit() * 0.01);
+      pool.round.set_step_seconds(next++, random.unit() * 0.1);
     } else if (draw == 1) {
       const std::size_t gone = random.below(nodes.size());
       pool.leave(nodes[gone]);
