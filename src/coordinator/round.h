@@ -5,14 +5,12 @@
 //   ledger       who has which slots of one step (coordinator/ledger.h)
 //   front        the step being computed; in `sync` nothing of a later step can be answered before it commits
 //   crew         who takes part in a step: all whose turn it is, or as many as make it faster (crew.h)
-//   share        how much of what is open a node should get, by its measured speed, so that all finish
-//   together
-//                (round_shares.cpp)
+//   share        how much of what is open a node should get, by its measured speed, so that all are done at
+//                once (round_shares.cpp)
 //   ahead        leases beyond what a node is computing now: it never waits for the network
 //   far          said of a node whose exchanges are a good part of a step: its leases come a step ahead
-//   late         said of a node that takes several times as long as it used to; its blocks go to idle nodes
-//   too,
-//                and it gets nothing new until it answers
+//   late         said of a node that takes several times as long as it used to; its blocks go to idle ones
+//                too, and it gets nothing new until it answers
 #pragma once
 
 #include <cstdint>
