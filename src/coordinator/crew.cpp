@@ -22,6 +22,8 @@ constexpr std::size_t kWindowsBetweenMin = 2, kWindowsBetweenMax = 256;
 
 }  // namespace
 
+Crew::Crew() : windows_between_(kWindowsBetweenMin) {}
+
 bool Crew::Window::full() const {
   return steps >= kWindowSteps && seconds >= kWindowSeconds;
 }
@@ -69,26 +71,26 @@ std::optional<std::size_t> Crew::worth_trying(const Pool& pool) const {
     return size > 0 && size != now && at_best(static_cast<double>(size), pool) < kBetter * usual_;
   };
   const bool try_more = could_pay(more), try_fewer = could_pay(fewer);
-  // What failed last is tried again after the other.
-  if (try_more && try_fewer) return failed_ && *failed_ ? fewer : more;
+  if (try_more && try_fewer) return fewer_first_ ? fewer : more;
   if (try_more) return more;
   if (try_fewer) return fewer;
   return std::nullopt;
 }
 
 void Crew::judge(bool better, const Pool& pool) {
-  const Trial trial = *trial_;
-  const double usual = usual_;
+  const std::size_t tried = *trial_;
+  const bool more = static_cast<double>(tried) > current(pool);
+  // What went well is gone on with, what failed is tried again after the other.
+  fewer_first_ = better != more;
   if (better) {
-    settle(trial.size, pool);
-    failed_ = !trial.more;  // what went well is gone on with first
+    settle(tried, pool);
     windows_between_ = kWindowsBetweenMin;
     return;
   }
+  const double usual = usual_;
   settle(size_, pool);
   usual_ = usual;
-  failed_ = trial.more;
-  windows_between_ = std::min(2 * std::max(windows_between_, kWindowsBetweenMin), kWindowsBetweenMax);
+  windows_between_ = std::min(2 * windows_between_, kWindowsBetweenMax);
 }
 
 void Crew::step_done(double seconds, const Pool& pool) {
@@ -109,12 +111,10 @@ void Crew::step_done(double seconds, const Pool& pool) {
   if (usual_ > 0 && (mean > kOtherTimes * usual_ || usual_ > kOtherTimes * mean))
     windows_between_ = kWindowsBetweenMin;
   usual_ = mean;
-  if (++windows_ < std::max(windows_between_, kWindowsBetweenMin)) return;
+  if (++windows_ < windows_between_) return;
   windows_ = 0;
-  if (const auto size = worth_trying(pool)) {
-    trial_ = {.size = *size, .more = *size > static_cast<std::size_t>(current(pool))};
-    skip_ = kSkippedSteps;
-  }
+  trial_ = worth_trying(pool);
+  if (trial_) skip_ = kSkippedSteps;
 }
 
 }  // namespace w5xde

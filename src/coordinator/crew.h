@@ -22,8 +22,10 @@ class Crew {
     double exchange_seconds = 0;  // that a step costs one of them beside that, were it alone
   };
 
+  Crew();
+
   // How many take part; 0: all.
-  std::size_t size() const { return trial_ ? trial_->size : size_; }
+  std::size_t size() const { return trial_.value_or(size_); }
   // Nothing is measured yet, and a version of the parameters is dear to send: one node finds out.
   void probe() { size_ = 1; }
   // As many as should be best if all share one link.
@@ -42,10 +44,6 @@ class Crew {
     bool full() const;
     double mean() const { return seconds / static_cast<double>(steps); }
   };
-  struct Trial {
-    std::size_t size = 0;
-    bool more = false;
-  };
 
   void judge(bool better, const Pool& pool);
   void settle(std::size_t size, const Pool& pool);
@@ -54,12 +52,13 @@ class Crew {
   double current(const Pool& pool) const;
 
   std::size_t size_ = 0;
-  std::optional<Trial> trial_;
-  std::optional<bool> failed_;  // the last trial, which was of more
-  std::size_t skip_ = 0;        // steps that say nothing of the size at hand
+  std::optional<std::size_t> trial_;  // of another size, while it lasts
+  bool fewer_first_ = false;          // where both more and fewer could pay
+  std::size_t skip_ = 0;              // steps that say nothing of the size at hand
   Window window_;
-  double usual_ = 0;  // seconds of a step with this size
-  std::size_t windows_ = 0, windows_between_ = 0;
+  double usual_ = 0;         // seconds of a step with this size
+  std::size_t windows_ = 0;  // since the last trial
+  std::size_t windows_between_;
 };
 
 }  // namespace w5xde
