@@ -14,7 +14,8 @@ Ledger::Ledger(std::uint32_t slots, std::uint32_t block_slots_max) : slots_(slot
   }
 }
 
-std::optional<SlotBlock> Ledger::lease(std::uint32_t slots_max, const Holder& holder) {
+std::optional<SlotBlock> Ledger::lease(std::uint32_t slots_max, const Holder& holder,
+                                       std::uint32_t slots_min) {
   assert(slots_max > 0);
   // The largest that fits; if all are too large, the smallest of them, so that large ones stay whole.
   Entry* best = nullptr;
@@ -25,7 +26,7 @@ std::optional<SlotBlock> Ledger::lease(std::uint32_t slots_max, const Holder& ho
     return count < best_count;
   };
   for (auto& [first, entry] : entries_) {
-    if (entry.open() && better(entry)) best = &entry;
+    if (entry.open() && entry.block.slot_count >= slots_min && better(entry)) best = &entry;
   }
   if (best == nullptr) return std::nullopt;
   while (best->block.slot_count > slots_max) {

@@ -46,8 +46,8 @@ class Ledger {
   bool complete() const { return answered_slots_ == slots_; }
 
   // Leases the largest open block of at most slots_max slots (at least 1), cut from a larger one if need be.
-  // None when nothing is open.
-  std::optional<SlotBlock> lease(std::uint32_t slots_max, const Holder& holder);
+  // None when no open block has as many as slots_min.
+  std::optional<SlotBlock> lease(std::uint32_t slots_max, const Holder& holder, std::uint32_t slots_min = 1);
   // Leases a block that is out a second time.
   void lease_again(SlotBlock block, const Holder& holder);
 

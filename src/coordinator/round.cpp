@@ -50,14 +50,14 @@ std::uint32_t Round::Node::held_slots() const {
 std::uint32_t Round::Node::held_slots(const Step& step) const {
   std::uint32_t slots = 0;
   for (const Held& lease : held) {
-    if (lease.work == step.work && lease.step == step.number) slots += lease.block.slot_count;
+    if (lease.is_of(step)) slots += lease.block.slot_count;
   }
   return slots;
 }
 
 std::size_t Round::Node::held_leases(const Step& step) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      held, [&](const Held& lease) { return lease.work == step.work && lease.step == step.number; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(held, [&](const Held& lease) { return lease.is_of(step); }));
 }
 
 void Round::grow(std::uint64_t step, std::uint32_t slots) {
@@ -115,6 +115,13 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
     learn(node.seconds_per_slot, measured);
   }
   learn(node.turnaround, seconds_of(now - since) / slots);
+  // Beside the computing: where it had the lease before it could begin.
+  if (step != nullptr && held.since <= std::max(step->begun, node.answered_at)) {
+    const bool first = node.answered_at < step->begun;
+    const double busy = seconds_of(now - (first ? step->begun : node.answered_at));
+    learn(first ? node.first_lag : node.next_lag, std::max(0.0, busy - compute_seconds));
+  }
+  node.answered_at = now;
   node.late = false;
 }
 
@@ -281,7 +288,7 @@ void Round::help_stragglers(Step& step, Instant now, std::vector<Grant>& grants)
   std::vector<SlotBlock> blocks;
   for (auto& [id, node] : nodes_) {
     for (const Held& held : node.held) {
-      if (held.work != step.work || held.step != step.number) continue;
+      if (!held.is_of(step)) continue;
       if (!node.late) node.late = overdue(node, held, step, now);
       if (node.late) blocks.push_back(held.block);
     }

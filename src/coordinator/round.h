@@ -125,24 +125,29 @@ class Round {
   void disturbed() { crew_.disturbed(); }
 
  private:
-  struct Held {
-    LeaseId lease = 0;
-    Work work = Work::train;
-    std::uint64_t step = 0;
-    SlotBlock block;
-    Instant since;
-  };
   struct Step {
     Work work = Work::train;
     std::uint64_t number = 0;
     Instant begun;
     Ledger ledger;
   };
+  struct Held {
+    LeaseId lease = 0;
+    Work work = Work::train;
+    std::uint64_t step = 0;
+    SlotBlock block;
+    Instant since;
+
+    bool is_of(const Step& other) const { return work == other.work && step == other.number; }
+  };
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
     std::uint64_t answers = 0;
-    double turnaround = 0;    // from lease (or the step's begin) to answer, a slot
-    double deviation = 0.25;  // of a lease's seconds from the estimate, relative
+    Instant answered_at;                 // last
+    double turnaround = 0;               // from lease (or the step's begin) to answer, a slot
+    double deviation = 0.25;             // of a lease's seconds from the estimate, relative
+    double first_lag = 0, next_lag = 0;  // seconds that the first answer of a step, and one after another,
+                                         // took longer than the computing
     double exchange_seconds = std::numeric_limits<double>::infinity();
     double step_seconds = 0;
     std::string host;
@@ -165,9 +170,13 @@ class Round {
   // Who takes part, and how much of a step each should get (coordinator/round_shares.cpp).
   struct Share {
     NodeId id = 0;
-    double slots = 0;
     double seconds_per_slot = 0;
-    double cost = 0;  // seconds, beside the computing
+    double ready = 0;             // seconds until it has answered what it holds
+    std::uint32_t slots_min = 1;  // less is not worth a lease
+    std::uint32_t slots = 0;      // more than it holds
+
+    // The bit more keeps 3.9999 a 4.
+    void take(double time) { slots = static_cast<std::uint32_t>((time - ready) / seconds_per_slot + 1e-6); }
   };
   enum class To { all, far };
   bool takes_part(NodeId id, const Node& node) const;
@@ -176,12 +185,14 @@ class Round {
   double whole_step_seconds(const Node& node) const;
   double mean_seconds_per_slot() const;
   void choose_crew();
-  std::vector<Share> shares_of(double slots) const;
+  double ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike, Instant now) const;
+  std::vector<Share> candidates(const Step& step, Instant now) const;
+  std::vector<Share> shares_of(const Step& step, Instant now) const;
   std::uint32_t capacity_of(const Node& node) const;
-  static double portion_of(const Node& node, double share);
-  std::vector<Share>::iterator next_to_lease(const Step& step, std::vector<Share>& shares) const;
-  bool leaves_rest(const Node& node, const Step& step, double share, double portion) const;
-  static bool is_far(const Share& share, double even_slots);
+  static std::uint32_t portion_of(const Node& node, std::uint32_t share);
+  bool supplied(const Node& node, const Step& step) const;
+  bool drop_small_blocks(Share& share, const Step& step) const;
+  Share& first_done(std::vector<Share>& shares) const;
   void share_out(Step& step, Instant now, To to, std::vector<Grant>& grants);
 
   void top_up(Instant now, std::vector<Grant>& grants);

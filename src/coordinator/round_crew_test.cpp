@@ -151,38 +151,5 @@ TEST(RoundCrew, async_has_none) {
   EXPECT_EQ(evaluating.size(), 3u);
 }
 
-TEST(RoundShares, what_is_left_over_goes_to_who_is_done_with_it_first) {
-  // The slow one takes four times as long; a slot more for it would be what the others wait for.
-  RoundPool pool({.slots = 14});
-  for (const NodeId id : {1u, 2u, 3u, 4u}) pool.join(id);
-  for (int i = 0; i < 400; ++i) {
-    pool.now += std::chrono::milliseconds(10);
-    for (const NodeId id : {1u, 2u, 3u}) pool.answer(id, 0.01);
-    if (i % 4 == 0) pool.answer(4, 0.04);
-  }
-  const std::uint64_t step = pool.round.front_step();
-  while (pool.round.front_step() < step + 2) {
-    pool.now += std::chrono::milliseconds(10);
-    for (const NodeId id : {1u, 2u, 3u}) pool.answer(id, 0.01);
-    pool.answer(4, 0.04);
-  }
-  EXPECT_LE(pool.slots_of(4, step + 1), 1u);
-}
-
-TEST(RoundShares, a_far_node_s_leases_come_a_step_ahead) {
-  RoundPool pool({.slots = 64});
-  const std::vector<NodeId> nodes = {1, 2};
-  for (const NodeId id : nodes) pool.join(id);
-  run_steps(pool, nodes, 4);
-  for (const NodeId id : nodes) pool.round.set_exchange_seconds(id, 1e-6);
-  pool.round.set_step_seconds(1, 1e-6);
-  pool.round.set_step_seconds(2, 0.02);
-  run_steps(pool, nodes, 2);
-  const std::uint64_t step = pool.round.front_step();
-  // The step is given out bit by bit, and is open still.
-  pool.lease();
-  EXPECT_GT(pool.slots_of(2, step + 1), 0u);
-}
-
 }  // namespace
 }  // namespace w5xde

@@ -20,7 +20,11 @@ constexpr double kEqualCosts = 0.1;  // of the step's time
 // A node whose exchanges take this much of a step is far.
 constexpr double kFarCost = 0.1;
 // What a node may be given at once, and may hold, so that a late comer still finds work in a long step.
+// An exchange must be little beside it all the same.
 constexpr double kLeaseSecondsMax = 2;
+constexpr double kLeaseExchanges = 8;
+// Until a node answers and has its next lease there are two; one more is for what they take longer at times.
+constexpr double kExchangesAhead = 3;
 constexpr std::uint32_t kUnmeasuredSlots = 2;
 // Another is better if it takes no more than this part: who is in the crew stays, having parameters and
 // samples, where the difference is less.
@@ -106,127 +110,181 @@ std::uint32_t Round::capacity_of(const Node& node) const {
     const std::uint32_t held = node.held_slots();
     return held < kUnmeasuredSlots ? kUnmeasuredSlots - held : 0;
   }
+  const double seconds_max = std::isfinite(node.exchange_seconds)
+                                 ? std::max(kLeaseSecondsMax, kLeaseExchanges * node.exchange_seconds)
+                                 : kLeaseSecondsMax;
   const double held_seconds = node.held_slots() * node.seconds_per_slot;
-  if (node.held.size() >= 2 && held_seconds >= 2 * kLeaseSecondsMax) return 0;
-  return static_cast<std::uint32_t>(std::clamp(kLeaseSecondsMax / node.seconds_per_slot, 1.0, 1e6));
+  if (node.held.size() >= 2 && held_seconds >= 2 * seconds_max) return 0;
+  return static_cast<std::uint32_t>(std::clamp(seconds_max / node.seconds_per_slot, 1.0, 1e6));
 }
 
-// How many of so many slots each node should get, so that all finish together: where a node's speed is v and
-// a step costs it c beside the computing, (T - c) v of them, with T such that they add up.
-std::vector<Round::Share> Round::shares_of(double slots) const {
+// In how many seconds it will have answered what it holds of a step; holding nothing, when an answer of no
+// slot at all could be here. Of a step ahead: counted from its begin. Where all are alike, what they were
+// measured to lag is noise.
+double Round::ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike,
+                       Instant now) const {
+  const auto leases = static_cast<double>(node.held_leases(step));
+  const double first_lag = !alike && node.first_lag > 0 ? node.first_lag : node.step_seconds;
+  const double next_lag = alike ? 0 : node.next_lag;
+  const double computing = node.held_slots(step) * seconds_per_slot;
+  const bool ahead = step.work == Work::train && step.number > front_step_;
+  if (ahead) return first_lag + computing + std::max(0.0, leases - 1) * next_lag;
+  const auto oldest = std::ranges::find_if(node.held, [&](const Held& held) { return held.is_of(step); });
+  const Instant leased = oldest == node.held.end() ? now : oldest->since;
+  const double exchange = std::min(node.exchange_seconds, node.step_seconds);
+  const bool first = node.answered_at < step.begun;
+  const double from = first ? seconds_of(step.begun - now) + first_lag : seconds_of(node.answered_at - now);
+  const double lag = std::max(0.0, leases - (first ? 1 : 0)) * next_lag;
+  return std::max(0.0, std::max(from, seconds_of(leased - now) + exchange) + computing + lag);
+}
+
+std::vector<Round::Share> Round::candidates(const Step& step, Instant now) const {
   const double mean = mean_seconds_per_slot();
-  double slowest = 0, fastest = 0;
+  double slowest = 0, fastest = 0, cheapest = std::numeric_limits<double>::infinity();
   for (const auto& [id, node] : nodes_) {
+    if (takes_part(id, node)) cheapest = std::min(cheapest, node.exchange_seconds);
     if (node.seconds_per_slot == 0) continue;
     slowest = std::max(slowest, node.seconds_per_slot);
     fastest = fastest == 0 ? node.seconds_per_slot : std::min(fastest, node.seconds_per_slot);
   }
-  const bool equal = slowest < kEqualSpeeds * fastest;
+  const bool alike = slowest < kEqualSpeeds * fastest;
   std::vector<Share> shares;
   for (const auto& [id, node] : nodes_) {
     if (!takes_part(id, node)) continue;
-    const bool own = !equal && node.seconds_per_slot > 0;
-    shares.push_back({.id = id,
-                      .seconds_per_slot = mean == 0 ? 1
-                                          : own     ? node.seconds_per_slot
-                                                    : mean,
-                      .cost = mean == 0 ? 0 : node.step_seconds});
+    Share share{.id = id};
+    if (mean == 0) {
+      share.seconds_per_slot = 1;
+      share.ready = node.held_slots(step);
+    } else {
+      share.seconds_per_slot = !alike && node.seconds_per_slot > 0 ? node.seconds_per_slot : mean;
+      share.ready = ready_in(node, step, share.seconds_per_slot, alike, now);
+    }
+    // Others' leases cost less: this one's must be worth theirs.
+    if (options_.grain == 0 && cheapest < kMuchBetter * node.exchange_seconds)
+      share.slots_min = static_cast<std::uint32_t>(
+          std::min(std::ceil(node.exchange_seconds / share.seconds_per_slot), 1e9));
+    shares.push_back(share);
   }
-  if (shares.empty()) return shares;
-  const auto time_of = [&] {
+  return shares;
+}
+
+// How many of a step's open slots each node should get, so that all finish together: (T - ready) v of them,
+// where v is a node's speed, with T such that they add up.
+std::vector<Round::Share> Round::shares_of(const Step& step, Instant now) const {
+  auto shares = candidates(step, now);
+  std::vector<Share> settled;
+  std::uint32_t open = step.ledger.open_slots();
+  double time = 0;
+  const auto find_time = [&] {
     double speed = 0, spent = 0;
     for (const Share& share : shares) {
       speed += 1 / share.seconds_per_slot;
-      spent += share.cost / share.seconds_per_slot;
+      spent += share.ready / share.seconds_per_slot;
     }
-    return (slots + spent) / speed;
+    time = (open + spent) / speed;
   };
-  // Costs that differ by less than noise count as equal, or noise would cut steps unevenly.
-  const auto [least, most] = std::ranges::minmax(shares, {}, &Share::cost);
-  if (most.cost - least.cost < kEqualCosts * time_of()) {
-    for (Share& share : shares) share.cost = least.cost;
+  if (shares.empty()) return shares;
+  find_time();
+  // What differs by less than noise counts as equal, or noise would cut steps unevenly.
+  const auto [least, most] = std::ranges::minmax(shares, {}, &Share::ready);
+  if (most.ready - least.ready < kEqualCosts * time) {
+    for (Share& share : shares) share.ready = least.ready;
   }
-  // One that could not even be back in time stays out of it.
-  for (double time = time_of(); shares.size() > 1; time = time_of()) {
-    if (std::erase_if(shares, [&](const Share& share) { return share.cost >= time; }) == 0) break;
+  for (find_time(); shares.size() > 1; find_time()) {
+    // One that could not even be back in time stays out of it.
+    if (std::erase_if(shares, [&](const Share& share) { return share.ready >= time; }) > 0) continue;
+    const auto dear = std::ranges::find_if(shares, [&](Share& share) {
+      share.take(time);
+      return drop_small_blocks(share, step);
+    });
+    if (dear == shares.end()) break;
+    open -= dear->slots;
+    settled.push_back(*dear);
+    shares.erase(dear);
   }
-  const double time = time_of();
-  for (Share& share : shares) share.slots = (time - share.cost) / share.seconds_per_slot;
+  for (Share& share : shares) {
+    share.take(time);
+    open -= share.slots;
+  }
+  // Less than a slot for each: to whoever would be done with it first.
+  for (; open > 0; --open) ++first_done(shares).slots;
+  shares.insert(shares.end(), settled.begin(), settled.end());
   return shares;
 }
 
 // How many slots of its share a node gets at once: half, so that the rest can still go to another if this one
 // turns out slow; all, where by the look of its last leases it will not be off by more than an exchange
 // costs.
-double Round::portion_of(const Node& node, double share) {
-  const double half = share / 2;
-  return half * node.seconds_per_slot * node.deviation > node.exchange_seconds ? half : share;
+std::uint32_t Round::portion_of(const Node& node, std::uint32_t share) {
+  const double half = share / 2.0;
+  const double lease_seconds = std::max(node.exchange_seconds, node.next_lag);
+  const bool unsure = half * node.seconds_per_slot * node.deviation > lease_seconds;
+  return unsure ? std::max(1u, share / 2) : share;
 }
 
-bool Round::is_far(const Share& share, double even_slots) {
-  return share.cost > kFarCost * even_slots * share.seconds_per_slot;
+// A share is given out in blocks, of powers of two slots. False: each is worth an exchange. One that has
+// nothing to do has the largest in any case.
+bool Round::drop_small_blocks(Share& share, const Step& step) const {
+  const bool begun = nodes_.at(share.id).held_leases(step) > 0;
+  const std::uint32_t before = share.slots;
+  while (share.slots > 0) {
+    const std::uint32_t smallest = share.slots & -share.slots;
+    if (smallest >= share.slots_min || (smallest == share.slots && !begun)) break;
+    share.slots -= smallest;
+  }
+  return share.slots < before;
 }
 
-// Who has most to get; once there is less than a slot for anybody, who would be done with one first.
-std::vector<Round::Share>::iterator Round::next_to_lease(const Step& step, std::vector<Share>& shares) const {
-  const auto most = std::ranges::max_element(shares, {}, &Share::slots);
-  if (most->slots >= 1) return most;
-  const auto done_after = [&](const Share& share) {
+Round::Share& Round::first_done(std::vector<Share>& shares) const {
+  return *std::ranges::min_element(shares, {}, [&](const Share& share) {
     const Node& node = nodes_.at(share.id);
-    const std::uint32_t held = node.held_slots(step);
     // A first answer, with everything cold, says little: it gets a second chance.
-    if (node.answers < 2 && node.held.empty()) return std::pair(0.0, -share.slots);
-    const double cost = held > 0 ? 0 : share.cost;
-    return std::pair(cost + (held + 1) * share.seconds_per_slot, -share.slots);
-  };
-  return std::ranges::min_element(shares, {}, done_after);
-}
-
-// It has one lease to compute and one to go on with; or one, and another would cost it more than it is worth
-// and somebody else less: what is open is then left for whoever has time for it.
-bool Round::leaves_rest(const Node& node, const Step& step, double share, double portion) const {
-  const std::size_t held = node.held_leases(step);
-  if (portion < share && held >= 2) return true;
-  if (held == 0 || share * node.seconds_per_slot >= node.exchange_seconds) return false;
-  return std::ranges::any_of(nodes_, [&](const auto& other) {
-    return takes_part(other.first, other.second) &&
-           other.second.exchange_seconds < kMuchBetter * node.exchange_seconds;
+    const bool cold = node.answers < 2 && node.held.empty() && share.slots == 0;
+    return cold ? 0 : share.ready + (share.slots + share.slots_min) * share.seconds_per_slot;
   });
 }
 
-// Cuts a step into one share a node, and gives each node some of its own in large blocks. What a node holds
-// of the step is part of its share; the share of one that cannot take it yet stays open for it.
+// It has a lease to compute, and others that last until it gets more: what is open is left for whoever turns
+// out to have time for it.
+bool Round::supplied(const Node& node, const Step& step) const {
+  const auto first = std::ranges::find_if(node.held, [&](const Held& held) { return held.is_of(step); });
+  if (first == node.held.end()) return false;
+  const double then = (node.held_slots(step) - first->block.slot_count) * node.seconds_per_slot;
+  return then > kExchangesAhead * std::max(node.exchange_seconds, node.next_lag);
+}
+
+// Cuts what is open of a step into one share a node, and gives each node some of its own in large blocks. The
+// share of one that cannot take it yet stays open for it.
 void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants) {
   if (step.ledger.open_slots() == 0) return;
-  double outstanding = step.ledger.open_slots();
-  for (const auto& [id, node] : nodes_) {
-    if (takes_part(id, node)) outstanding += node.held_slots(step);
-  }
-  auto shares = shares_of(outstanding);
-  const bool alone = shares.size() == 1;
+  auto shares = shares_of(step, now);
+  const std::size_t workers = crew_size();
   if (to == To::far) {
-    const double even_slots =
-        step.ledger.slots() / static_cast<double>(std::max<std::size_t>(1, shares.size()));
-    std::erase_if(shares, [&](const Share& share) { return !is_far(share, even_slots); });
+    const double even_slots = step.ledger.slots() / static_cast<double>(std::max<std::size_t>(1, workers));
+    std::erase_if(shares, [&](const Share& share) {
+      return nodes_.at(share.id).step_seconds <= kFarCost * even_slots * share.seconds_per_slot;
+    });
   }
-  for (Share& share : shares) share.slots -= nodes_.at(share.id).held_slots(step);
   while (step.ledger.open_slots() > 0 && !shares.empty()) {
-    const auto next = next_to_lease(step, shares);
+    const auto next = std::ranges::max_element(shares, {}, &Share::slots);
     const Node& node = nodes_.at(next->id);
-    // Alone, it has nobody to leave the rest to.
-    const double portion = alone ? next->slots : portion_of(node, next->slots);
+    // Alone, it has nobody to leave anything to.
+    const std::uint32_t portion = workers == 1 ? next->slots : portion_of(node, next->slots);
     const std::uint32_t capacity = capacity_of(node);
-    if (capacity == 0 || next->slots < 1e-6 || (!alone && leaves_rest(node, step, next->slots, portion))) {
+    if (next->slots == 0 || capacity == 0 || (workers > 1 && supplied(node, step))) {
       shares.erase(next);
       continue;
     }
-    // The bit more than the share keeps 3.9999 a 4.
-    const auto wanted = static_cast<std::uint32_t>(std::max(1.0, portion + 1e-6));
-    const LeaseId lease = next_lease_++;
-    const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(wanted, capacity);
-    const auto block = step.ledger.lease(slots, {next->id, lease, now});
-    next->slots -= block->slot_count;
-    grants.push_back(grant(next->id, step, *block, lease, now));
+    const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(portion, capacity);
+    const std::uint32_t slots_min =
+        node.held_leases(step) > 0 ? next->slots_min : std::min(slots, next->slots_min);
+    const auto block = step.ledger.lease(slots, {next->id, next_lease_, now}, slots_min);
+    if (!block) {
+      shares.erase(next);
+      continue;
+    }
+    next->slots -= std::min(next->slots, block->slot_count);
+    grants.push_back(grant(next->id, step, *block, next_lease_++, now));
   }
   if (to == To::far) return;
   for (auto& [id, node] : nodes_) {

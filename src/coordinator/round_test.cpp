@@ -19,116 +19,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(Round, gives_equal_nodes_equal_shares_in_one_block_each) {
-  RoundPool pool({.slots = 40});
-  std::vector<NodeId> nodes;
-  for (NodeId node = 0; node < 10; ++node) {
-    pool.join(node);
-    nodes.push_back(node);
-  }
-  run_steps(pool, nodes, 8);
-  for (const NodeId node : nodes) EXPECT_EQ(pool.slots_of(node, 8), 4u);
-  EXPECT_EQ(std::ranges::count(pool.leased, 8u, &Grant::step), 10);
-}
-
-TEST(Round, gives_a_faster_node_more) {
-  RoundPool pool({.slots = 40});
-  pool.join(1);
-  pool.join(2);
-  for (int i = 0; i < 400; ++i) {
-    pool.now += milliseconds(1);
-    pool.answer(1, 0.001);
-    if (i % 4 == 0) pool.answer(2, 0.004);
-  }
-  const std::uint64_t step = pool.round.front_step();
-  EXPECT_NEAR(pool.slots_of(1, step), 32, 1);
-  EXPECT_NEAR(pool.slots_of(2, step), 8, 1);
-}
-
-TEST(Round, gives_a_node_behind_a_slow_link_less_so_that_all_finish_together) {
-  RoundPool pool({.slots = 64});
-  const std::vector<NodeId> nodes = {1, 2};
-  for (const NodeId node : nodes) pool.join(node);
-  run_steps(pool, nodes, 4);
-  // 16 slots are 16 ms of computing: (T - 16 ms) + T = 64 ms.
-  pool.round.set_step_seconds(1, 0.016);
-  run_steps(pool, nodes, 4);
-  const std::uint64_t step = pool.round.front_step();
-  EXPECT_NEAR(pool.slots_of(1, step), 24, 1);
-  EXPECT_NEAR(pool.slots_of(2, step), 40, 1);
-  // One that could not be back in time even with nothing to compute stays out of it.
-  pool.round.set_step_seconds(1, 0.2);
-  run_steps(pool, nodes, 4);
-  EXPECT_EQ(pool.slots_of(1, pool.round.front_step()), 0u);
-  // Small differences are no reason to cut a step unevenly.
-  pool.round.set_step_seconds(1, 0.002);
-  run_steps(pool, nodes, 4);
-  EXPECT_EQ(pool.slots_of(1, pool.round.front_step()), 32u);
-}
-
-// Runs one step with nodes of these speeds, from its first answer to its commit; how long that takes.
-double step_seconds(RoundPool& pool, const std::map<NodeId, double>& slot_seconds) {
-  const std::uint64_t end = pool.commits + 1;
-  const Instant began = pool.now;
-  std::map<NodeId, Instant> free;
-  while (pool.commits < end) {
-    // The node whose lease is done first answers it.
-    std::optional<std::pair<Instant, NodeId>> next;
-    for (const auto& [node, seconds] : slot_seconds) {
-      const auto lease = std::ranges::find_if(pool.out, [&](const Grant& grant) {
-        return grant.node == node && grant.step == pool.round.front_step();
-      });
-      if (lease == pool.out.end()) continue;
-      const Instant begins = free.contains(node) ? free[node] : began;
-      const Instant done = begins + duration_of(seconds * lease->block.slot_count);
-      if (!next || done < next->first) next = {done, node};
-    }
-    if (!next) {
-      ADD_FAILURE() << "nobody has a lease";
-      return 0;
-    }
-    pool.now = std::max(pool.now, next->first);
-    free[next->second] = next->first;
-    EXPECT_TRUE(pool.answer(next->second, slot_seconds.at(next->second)));
-  }
-  return seconds_of(pool.now - began);
-}
-
-TEST(Round, a_step_is_not_longer_than_it_must_be_when_a_node_is_suddenly_slow) {
-  RoundPool pool({.slots = 40});
-  for (const NodeId node : {1u, 2u}) {
-    pool.join(node);
-    pool.round.set_exchange_seconds(node, 0.0002);
-  }
-  // Now the one is slow, now the other: 40 slots at three slots in 2 ms, 26.7 ms.
-  double total = 0;
-  for (int i = 0; i < 100; ++i) {
-    const bool first = i / 10 % 2 == 0;
-    total += step_seconds(pool, {{1, first ? 0.001 : 0.002}, {2, first ? 0.002 : 0.001}});
-  }
-  EXPECT_LT(total / 100, 0.0267 * 1.15);
-}
-
-TEST(Round, a_step_is_given_out_at_once_to_nodes_that_are_steady) {
-  RoundPool pool({.slots = 32});
-  for (const NodeId node : {1u, 2u}) {
-    pool.join(node);
-    pool.round.set_exchange_seconds(node, 0.0002);
-  }
-  for (int i = 0; i < 200; ++i) EXPECT_LE(step_seconds(pool, {{1, 0.001}, {2, 0.001}}), 0.018);
-  EXPECT_EQ(std::ranges::count(pool.leased, pool.round.front_step(), &Grant::step), 2);
-}
-
-TEST(Round, a_step_is_given_out_at_once_where_exchanges_are_dear) {
-  RoundPool pool({.slots = 32});
-  for (const NodeId node : {1u, 2u}) {
-    pool.join(node);
-    pool.round.set_exchange_seconds(node, 0.040);
-  }
-  for (int i = 0; i < 5; ++i) step_seconds(pool, {{1, 0.001}, {2, 0.001}});
-  EXPECT_EQ(std::ranges::count(pool.leased, pool.round.front_step(), &Grant::step), 2);
-}
-
 TEST(Round, nodes_that_share_cores_take_turns) {
   RoundPool pool({.slots = 40});
   for (NodeId node = 0; node < 10; ++node) {
@@ -158,45 +48,6 @@ TEST(Round, the_slots_of_a_lost_node_go_to_those_whose_turn_it_is) {
   pool.leave(pool.out.front().node);
   run_steps(pool, nodes, 3);
   EXPECT_EQ(pool.committed.size(), 6u * 8u);
-}
-
-TEST(Round, keeps_the_share_of_a_node_that_is_not_measured_yet_for_it) {
-  RoundPool pool({.slots = 32});
-  pool.join(1);
-  pool.join(2);
-  pool.answer(1);  // the first to be measured
-  for (int i = 0; i < 10; ++i) pool.lease();
-  EXPECT_LE(pool.slots_of(1, 0), 18u);
-  pool.answer(2);
-  EXPECT_EQ(pool.slots_of(1, 0) + pool.slots_of(2, 0), 32u);
-  EXPECT_NEAR(pool.slots_of(2, 0), 16, 2);
-}
-
-TEST(Round, forgets_a_cold_start) {
-  RoundPool pool({.slots = 40});
-  const std::vector<NodeId> nodes = {1, 2};
-  for (const NodeId node : nodes) pool.join(node);
-  pool.answer(1, 0.001);
-  pool.answer(2, 0.5);  // it had to load its model first
-  run_steps(pool, nodes, 200);
-  const std::uint64_t step = pool.round.front_step();
-  EXPECT_EQ(pool.slots_of(1, step), 20u);
-  EXPECT_EQ(pool.slots_of(2, step), 20u);
-}
-
-TEST(Round, tries_a_node_again_that_was_too_slow_for_a_slot) {
-  RoundPool pool({.slots = 4});
-  const std::vector<NodeId> nodes = {1, 2};
-  for (const NodeId node : nodes) pool.join(node);
-  for (int i = 0; i < 8; ++i) {
-    pool.answer(2, 0.5);
-    pool.answer(1, 0.001);
-    pool.lease();
-  }
-  run_steps(pool, nodes, 1000);
-  const std::uint64_t step = pool.round.front_step();
-  EXPECT_EQ(pool.slots_of(1, step), 2u);
-  EXPECT_EQ(pool.slots_of(2, step), 2u);
 }
 
 TEST(Round, leases_the_next_step_ahead_but_no_further) {
@@ -233,18 +84,6 @@ TEST(Round, leases_a_frozen_node_s_slots_to_idle_ones_and_drops_its_answer) {
   EXPECT_FALSE(pool.round.late(1));
   run_steps(pool, all, 5);
   EXPECT_EQ(pool.committed.size(), pool.commits * 8);
-}
-
-TEST(Round, gives_a_late_comer_work_in_a_long_step) {
-  RoundPool pool({.slots = 64});
-  pool.join(1);
-  for (int i = 0; i < 4; ++i) {
-    pool.now += std::chrono::seconds(1);
-    pool.answer(1, 1.0);
-  }
-  pool.join(2);
-  EXPECT_TRUE(
-      std::ranges::any_of(pool.out, [](const Grant& grant) { return grant.node == 2 && grant.step == 0; }));
 }
 
 TEST(Round, ends_with_a_shorter_step_when_the_run_has_so_many_slots) {
