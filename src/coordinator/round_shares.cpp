@@ -276,8 +276,8 @@ void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants
       continue;
     }
     const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(portion, capacity);
-    const std::uint32_t slots_min =
-        node.held_leases(step) > 0 ? next->slots_min : std::min(slots, next->slots_min);
+    // One that has nothing to do takes what there is: others may leave it to this one.
+    const std::uint32_t slots_min = node.held_leases(step) > 0 ? next->slots_min : 1;
     const auto block = step.ledger.lease(slots, {next->id, next_lease_, now}, slots_min);
     if (!block) {
       shares.erase(next);

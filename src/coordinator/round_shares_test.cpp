@@ -2,12 +2,16 @@
 #include "support/round_pool.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "base/random.h"
 
 namespace w5xde {
 namespace {
@@ -289,6 +293,21 @@ TEST(RoundShares, leases_are_long_beside_what_an_exchange_costs) {
   }
   for (int i = 0; i < 4; ++i) play_step(pool, {{1, {1}}, {2, {1}}});
   EXPECT_LE(std::ranges::count(pool.leased, pool.round.front_step(), &Grant::step), 64 / 8);
+}
+
+RC_GTEST_PROP(RoundShares, a_pool_whose_nodes_all_answer_is_never_stuck, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  Random random(seed);
+  RoundPool pool({.slots = static_cast<std::uint32_t>(1 + random.below(70))});
+  std::map<NodeId, Pace> paces;
+  const auto some_seconds = [&] { return std::pow(10, -1 - 4 * random.unit()); };
+  for (NodeId node = 0; node <= random.below(6); ++node) {
+    paces[node] = {some_seconds(), some_seconds()};
+    pool.join(node);
+    pool.round.set_exchange_seconds(node, some_seconds());
+    pool.round.set_step_seconds(node, some_seconds());
+  }
+  for (int i = 0; i < 30; ++i) RC_ASSERT(play_step(pool, paces) > 0);
 }
 
 }  // namespace
