@@ -188,7 +188,8 @@ class Round {
   double ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike, Instant now) const;
   std::vector<Share> candidates(const Step& step, Instant now) const;
   std::vector<Share> shares_of(const Step& step, Instant now) const;
-  std::uint32_t capacity_of(const Node& node) const;
+  std::uint32_t capacity_of(const Node& node, const Step& step) const;
+  bool is_ahead(Work work, std::uint64_t step) const { return work == Work::train && step > front_step_; }
   static std::uint32_t portion_of(const Node& node, std::uint32_t share);
   bool supplied(const Node& node, const Step& step) const;
   bool drop_small_blocks(Share& share, const Step& step) const;

@@ -104,17 +104,21 @@ void Round::choose_crew() {
   if (changed) crew_.disturbed();
 }
 
-std::uint32_t Round::capacity_of(const Node& node) const {
-  if (node.late) return 0;
-  if (node.seconds_per_slot == 0) {
-    const std::uint32_t held = node.held_slots();
-    return held < kUnmeasuredSlots ? kUnmeasuredSlots - held : 0;
+// What a node holds of a later step, it cannot answer before this one is done: that is no reason to leave
+// this one to others.
+std::uint32_t Round::capacity_of(const Node& node, const Step& step) const {
+  std::uint32_t slots = 0, leases = 0;
+  for (const Held& held : node.held) {
+    if (is_ahead(held.work, held.step) && !held.is_of(step)) continue;
+    slots += held.block.slot_count;
+    ++leases;
   }
+  if (node.late) return 0;
+  if (node.seconds_per_slot == 0) return slots < kUnmeasuredSlots ? kUnmeasuredSlots - slots : 0;
   const double seconds_max = std::isfinite(node.exchange_seconds)
                                  ? std::max(kLeaseSecondsMax, kLeaseExchanges * node.exchange_seconds)
                                  : kLeaseSecondsMax;
-  const double held_seconds = node.held_slots() * node.seconds_per_slot;
-  if (node.held.size() >= 2 && held_seconds >= 2 * seconds_max) return 0;
+  if (leases >= 2 && slots * node.seconds_per_slot >= 2 * seconds_max) return 0;
   return static_cast<std::uint32_t>(std::clamp(seconds_max / node.seconds_per_slot, 1.0, 1e6));
 }
 
@@ -127,8 +131,7 @@ double Round::ready_in(const Node& node, const Step& step, double seconds_per_sl
   const double first_lag = !alike && node.first_lag > 0 ? node.first_lag : node.step_seconds;
   const double next_lag = alike ? 0 : node.next_lag;
   const double computing = node.held_slots(step) * seconds_per_slot;
-  const bool ahead = step.work == Work::train && step.number > front_step_;
-  if (ahead) return first_lag + computing + std::max(0.0, leases - 1) * next_lag;
+  if (is_ahead(step.work, step.number)) return first_lag + computing + std::max(0.0, leases - 1) * next_lag;
   const auto oldest = std::ranges::find_if(node.held, [&](const Held& held) { return held.is_of(step); });
   const Instant leased = oldest == node.held.end() ? now : oldest->since;
   const double exchange = std::min(node.exchange_seconds, node.step_seconds);
@@ -270,7 +273,7 @@ void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants
     const Node& node = nodes_.at(next->id);
     // Alone, it has nobody to leave anything to.
     const std::uint32_t portion = workers == 1 ? next->slots : portion_of(node, next->slots);
-    const std::uint32_t capacity = capacity_of(node);
+    const std::uint32_t capacity = capacity_of(node, step);
     if (next->slots == 0 || capacity == 0 || (workers > 1 && supplied(node, step))) {
       shares.erase(next);
       continue;
