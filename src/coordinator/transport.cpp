@@ -32,6 +32,7 @@ Transport early() {
           .serialization = "generic",
           .codec = "none",
           .sample_cache = "off",
+          .part_bytes = 0,
           .crew = "all"};
 }
 

@@ -8,12 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
 #include "codec/gradient.h"
 #include "codec/section.h"
 #include "net/tcp.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
+
+inline constexpr std::uint64_t kPartBytesUsual = 512 * kKiB;
 
 struct Transport {
   std::string preset = "adaptive";
@@ -33,6 +36,9 @@ struct Transport {
   std::string parameter_codec = "none";  // lossy, of what changes in the parameters
   // Whether nodes keep samples, so that each crosses their link once: auto (where the link is slow), on, off.
   std::string sample_cache = "auto";
+  // Bytes; larger models travel in parts of so many: one is stepped and on its way back while the next still
+  // arrives. 0: in one piece.
+  std::uint64_t part_bytes = kPartBytesUsual;
   // Whether as many nodes take part in a step as make it faster (auto), or all.
   std::string crew = "auto";
 

@@ -54,6 +54,7 @@ TEST(Transport, presets_are_what_the_history_says) {
     EXPECT_EQ(made->codec_up(), row.up);
     EXPECT_EQ(made->codec_threshold, row.threshold);
     EXPECT_EQ(made->gradient_codec, row.gradients);
+    EXPECT_EQ(made->part_bytes, row.name.starts_with("adaptive") ? kPartBytesUsual : 0);
     EXPECT_EQ(made->parameter_codec, row.name == "adaptive-lossy" ? "auto" : "none");
   }
 }
