@@ -20,6 +20,10 @@ struct SlotBlock {
   constexpr std::uint32_t tree_slots() const { return std::bit_ceil(slot_count); }
   constexpr bool cut_off() const { return !std::has_single_bit(slot_count); }
 
+  constexpr bool overlaps(const SlotBlock& other) const {
+    return first_slot < other.end() && other.first_slot < end();
+  }
+
   // May be a block of some step.
   constexpr bool valid() const {
     return slot_count > 0 && slot_count <= 1u << 31 && first_slot % tree_slots() == 0 && end() > first_slot;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <charconv>
 #include <cmath>
@@ -77,24 +78,31 @@ std::size_t topk_count(const GradientCodec& codec, const BlockLayout& layout) {
 
 }  // namespace
 
+std::uint64_t chunked_bytes(const GradientCodec& codec, std::uint64_t floats) {
+  assert(codec.by_chunks());
+  switch (codec.kind) {
+    case GradientKind::fp16:
+      return gradient::fp16_bytes(floats);
+    case GradientKind::bf16:
+      return gradient::bf16_bytes(floats);
+    case GradientKind::int8:
+      return gradient::int8_bytes(floats);
+    default:
+      return floats * sizeof(float);
+  }
+}
+
 std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout) {
   switch (codec.kind) {
-    case GradientKind::none:
-      return layout.floats() * sizeof(float);
-    case GradientKind::fp16:
-      return gradient::fp16_bytes(layout.floats());
-    case GradientKind::bf16:
-      return gradient::bf16_bytes(layout.floats());
-    case GradientKind::int8:
-      return gradient::int8_bytes(layout.floats());
     case GradientKind::onebit:
       return gradient::onebit_bytes(layout.floats());
     case GradientKind::topk:
       return gradient::topk_bytes_max(layout.floats(), topk_count(codec, layout));
     case GradientKind::powersgd:
       return gradient::powersgd_bytes(layout, codec.rank);
+    default:
+      return chunked_bytes(codec, layout.floats());
   }
-  return 0;
 }
 
 std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout& layout) {
@@ -108,6 +116,43 @@ std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout&
     gap_bytes += std::pow(other, from);
   const double bytes = sizeof(std::uint32_t) + count * (sizeof(float) + gap_bytes);
   return std::min(most, static_cast<std::uint64_t>(bytes));
+}
+
+void encode_chunks(std::span<const float> values, const GradientCodec& codec, MutableBytes out) {
+  assert(out.size() == chunked_bytes(codec, values.size()));
+  if (codec.kind == GradientKind::none) {
+    std::ranges::copy(std::as_bytes(values), out.begin());
+  } else if (codec.kind == GradientKind::fp16) {
+    gradient::encode_fp16(values, out.data());
+  } else if (codec.kind == GradientKind::bf16) {
+    gradient::encode_bf16(values, out.data());
+  } else {
+    constexpr std::array<float, kGradientChunk> kNothing{};
+    std::array<float, kGradientChunk> left;
+    for (std::size_t first = 0; first < values.size(); first += kGradientChunk) {
+      const auto chunk = values.subspan(first, std::min<std::size_t>(kGradientChunk, values.size() - first));
+      const gradient::Feedback feedback{std::span(kNothing).first(chunk.size()),
+                                        std::span(left).first(chunk.size())};
+      (void)gradient::encode_int8(chunk, feedback, out.data() + chunked_bytes(codec, first));
+    }
+  }
+}
+
+Status decode_chunks(Bytes encoded, const GradientCodec& codec, std::span<float> values) {
+  switch (codec.kind) {
+    case GradientKind::none:
+      if (encoded.size() != values.size_bytes()) return corrupt("a gradient of another length");
+      std::ranges::copy(encoded, std::as_writable_bytes(values).begin());
+      return {};
+    case GradientKind::fp16:
+      return gradient::decode_fp16(encoded, values);
+    case GradientKind::bf16:
+      return gradient::decode_bf16(encoded, values);
+    case GradientKind::int8:
+      return gradient::decode_int8(encoded, values);
+    default:
+      return corrupt("a part of what has none");
+  }
 }
 
 struct GradientEncoder::State {
@@ -157,14 +202,9 @@ gradient::Feedback GradientEncoder::State::block(std::size_t index) {
 }
 
 std::size_t GradientEncoder::State::encode_stateless(std::span<const float> gradient, std::byte* to) const {
-  if (codec.kind == GradientKind::none) {
-    std::ranges::copy(std::as_bytes(gradient), to);
-  } else if (codec.kind == GradientKind::fp16) {
-    gradient::encode_fp16(gradient, to);
-  } else {
-    gradient::encode_bf16(gradient, to);
-  }
-  return encoded_bytes_max(codec, *layout);
+  const std::uint64_t bytes = chunked_bytes(codec, gradient.size());
+  encode_chunks(gradient, codec, {to, bytes});
+  return bytes;
 }
 
 // topk: what there is to be said, with this gradient; false when it is no number.
@@ -251,24 +291,15 @@ namespace {
 Status decode_stage(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
                     std::span<float> gradient) {
   switch (codec.kind) {
-    case GradientKind::none:
-      if (encoded.size() != gradient.size_bytes()) return corrupt("a gradient of another length");
-      std::ranges::copy(encoded, std::as_writable_bytes(gradient).begin());
-      return {};
-    case GradientKind::fp16:
-      return gradient::decode_fp16(encoded, gradient);
-    case GradientKind::bf16:
-      return gradient::decode_bf16(encoded, gradient);
-    case GradientKind::int8:
-      return gradient::decode_int8(encoded, gradient);
     case GradientKind::onebit:
       return gradient::decode_onebit(encoded, gradient);
     case GradientKind::topk:
       return gradient::decode_topk(encoded, gradient);
     case GradientKind::powersgd:
       return gradient::decode_powersgd(encoded, layout, codec.rank, gradient);
+    default:
+      return decode_chunks(encoded, codec, gradient);
   }
-  return corrupt("a gradient codec that is none");
 }
 
 }  // namespace

@@ -37,12 +37,17 @@ enum class GradientKind : std::uint8_t {
   powersgd = 6,
 };
 
+inline constexpr std::uint64_t kGradientChunk = 1024;
+
 struct GradientCodec {
   GradientKind kind = GradientKind::none;
   double density = 0;      // topk: the part of all floats that travels
   std::uint32_t rank = 0;  // powersgd
 
   bool stateless() const { return kind <= GradientKind::bf16; }
+  // Codes kGradientChunk floats after the other, each chunk by itself: a part of a block that begins with a
+  // chunk is a part of its bytes.
+  bool by_chunks() const { return kind <= GradientKind::int8; }
   bool operator==(const GradientCodec&) const = default;
 };
 
@@ -56,6 +61,12 @@ std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& l
 
 // How long it usually is: of topk, as if the largest floats lay just anywhere. All others are always as long.
 std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout& layout);
+
+// Of a codec by chunks: the bytes of so many floats.
+std::uint64_t chunked_bytes(const GradientCodec& codec, std::uint64_t floats);
+// Fills `out`, of as many bytes. Nothing is held back for later: what is lost is the caller's business.
+void encode_chunks(std::span<const float> values, const GradientCodec& codec, MutableBytes out);
+Status decode_chunks(Bytes encoded, const GradientCodec& codec, std::span<float> values);
 
 // Encodes the gradients of one node, one after the other: each knows what the last could not say. Allocates
 // nothing once warm. One thread at a time.

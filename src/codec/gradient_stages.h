@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "codec/gradient.h"
 #include "tensor/parameter_block.h"
 #include "w5xde/result.h"
 
 namespace w5xde::gradient {
 
 // A scale speaks for so many floats.
-inline constexpr std::size_t kChunk = 1024;
+inline constexpr std::size_t kChunk = kGradientChunk;
 
 // Both blocks are as long as the gradient, and apart: only when the last float was seen is it known whether
 // what was kept may be given up.

@@ -2,36 +2,51 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace w5xde {
 
 namespace {
 
-// So that a node's heartbeat gets in between.
-constexpr std::uint64_t kPartFloats = 4 * 1024 * 1024;
+// Where parts are not asked for, so that a node's heartbeat gets in between.
+constexpr std::uint64_t kPartFloatsMax = 4 * 1024 * 1024;
 
-std::span<const float> floats_of(const AlignedBuffer& buffer, std::uint64_t count) {
-  return {reinterpret_cast<const float*>(buffer.data()), count};
+std::span<float> floats_of(AlignedBuffer& buffer, FloatRange range) {
+  return {reinterpret_cast<float*>(buffer.data()) + range.first, range.count};
 }
 
 }  // namespace
 
-Broadcast::Broadcast(BlockShape shape, bool generic, ThreadPool* pool)
-    : shape_(std::move(shape)), generic_(generic), sender_(pool), encoder_(shape_, 0) {}
+std::uint64_t Broadcast::Parts::floats() const {
+  if (parts.empty()) return 0;
+  return parts.back().message.first_float + parts.back().message.tensors[0].shape.elements();
+}
 
-std::span<float> Broadcast::shown_floats() {
-  return {reinterpret_cast<float*>(shown_->data()), shape_.floats};
+std::uint64_t Broadcast::Parts::bytes() const {
+  return std::accumulate(parts.begin(), parts.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Part& part) { return sum + part.bytes(); });
+}
+
+Broadcast::Broadcast(BlockShape shape, const Options& options, ThreadPool* pool)
+    : shape_(std::move(shape)), options_(options), sender_(pool), encoder_(shape_, 0) {
+  if (options_.part_floats == 0) options_.part_floats = kPartFloatsMax;
 }
 
 std::span<const float> Broadcast::shown() const {
   if (!shown_) return {};
-  return floats_of(*shown_, shape_.parameters->floats());
+  return floats_of(*shown_, {0, shape_.parameters->floats()});
+}
+
+Learner::State Broadcast::free_memory() {
+  if (!other_ || other_.use_count() > 1)
+    other_ = std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float));
+  return std::exchange(other_, nullptr);
 }
 
 void Broadcast::restore(std::span<const float> shown, const Learner& learner) {
-  shown_ = std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float));
+  shown_ = free_memory();
   std::memcpy(shown_->data(), learner.state()->data(), shape_.floats * sizeof(float));
-  std::ranges::copy(shown, shown_floats().begin());
+  std::ranges::copy(shown, floats_of(*shown_, {0, shown.size()}).begin());
   shown_version_ = learner.version();
 }
 
@@ -41,156 +56,182 @@ void Broadcast::set_codec(const GradientCodec& codec) {
 }
 
 void Broadcast::refresh() {
-  shown_ = nullptr;
+  shown_ = next_shown_ = nullptr;
   shown_version_ = kNoVersion;
+  next_difference_.reset();
   differences_.clear();
   difference_bytes_ = 0;
   wholes_.clear();
 }
 
-Broadcast::Part Broadcast::make_part(const Parameters& parameters, std::uint64_t raw_bytes,
-                                     const TensorView& floats, const Formed& formed,
-                                     const SectionCodec& codec, LosslessPolicy* policy) {
-  Part part{.payload = floats,
-            .checksum = std::make_shared<std::optional<std::uint64_t>>(),
-            .raw_bytes = raw_bytes};
-  if (formed.bytes) {
-    part.payload = TensorView::of_bytes(*formed.bytes);
-    part.keep = formed.bytes;
-  }
-  encode(parameters, part.head);
-  if (auto section = sender_.encode({&part.payload, 1}, codec, policy)) {
-    part.codec = static_cast<std::uint8_t>(codec.lossless.kind);
-    part.shuffle_width = codec.shuffle_width;
-    part.payload = TensorView::of_bytes(section->bytes);
-    part.keep = std::move(section->keep);
-  }
-  return part;
+Parameters Broadcast::message_of(const Parts& parts, FloatRange range) const {
+  return {.version = parts.to,
+          .base = parts.from,
+          .first_float = range.first,
+          .floats_total = shape_.floats,
+          .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(range.count)}}}};
 }
 
-const Broadcast::Whole& Broadcast::whole(const Learner::State& state, std::uint64_t version,
-                                         const Lossless& lossless, Connection& connection) {
-  std::erase_if(wholes_, [&](const Whole& made) { return made.version != version; });
-  const std::uint64_t part_bytes = std::min(kPartFloats, shape_.floats) * sizeof(float);
-  const SectionCodec codec = PayloadSender::choose(lossless, part_bytes, connection);
-  const auto found = std::ranges::find(wholes_, codec, &Whole::lossless);
-  if (found != wholes_.end()) return *found;
-  Whole made{version, codec, {}};
-  const Bytes bytes(state->data(), shape_.floats * sizeof(float));
-  for (std::uint64_t first = 0; first < shape_.floats; first += kPartFloats) {
-    const std::uint64_t count = std::min(kPartFloats, shape_.floats - first);
-    const Shape shape{static_cast<std::int64_t>(count)};
-    const TensorView floats(bytes.subspan(first * sizeof(float), count * sizeof(float)), DType::f32, shape);
-    const Formed formed = generic_ ? form_generic({&floats, 1}) : Formed();
-    made.parts.push_back(make_part({.version = version,
-                                    .first_float = first,
-                                    .floats_total = shape_.floats,
-                                    .coding = formed.coding,
-                                    .tensors = {{DType::f32, shape}}},
-                                   floats.byte_count(), floats, formed, codec, lossless.policy));
+// A version's parts, up to this float.
+Broadcast::Parts& Broadcast::whole(const Learner::State& state, std::uint64_t version,
+                                   std::uint64_t floats_end) {
+  std::erase_if(wholes_, [&](const Parts& made) { return made.to + 1 < version; });
+  const auto found = std::ranges::find(wholes_, version, &Parts::to);
+  Parts& made = found != wholes_.end() ? *found : wholes_.emplace_back(Parts{.to = version});
+  while (made.floats() < floats_end) {
+    const FloatRange range = part_at(made.floats(), options_.part_floats, shape_);
+    if (range.end() > floats_end) break;
+    Part part{.message = message_of(made, range), .raw_bytes = range.count * sizeof(float)};
+    part.floats =
+        TensorView(std::as_bytes(floats_of(*state, range)), DType::f32, part.message.tensors[0].shape);
+    if (options_.generic) part.formed = form_generic({&part.floats, 1});
+    part.message.coding = part.formed.coding;
+    made.parts.push_back(std::move(part));
   }
-  wholes_.push_back(std::move(made));
-  return wholes_.back();
-}
-
-const Broadcast::Part& Broadcast::part_of(Difference& difference, const Lossless& lossless,
-                                          Connection& connection) {
-  const SectionCodec codec = PayloadSender::choose(lossless, difference.formed.bytes->size(), connection);
-  for (const auto& [made_with, part] : difference.parts) {
-    if (made_with == codec) return part;
-  }
-  difference.parts.emplace_back(codec, make_part(difference.message, shape_.floats * sizeof(float), {},
-                                                 difference.formed, codec, lossless.policy));
-  return difference.parts.back().second;
-}
-
-Broadcast::Difference Broadcast::difference_to(const Learner& learner) {
-  const auto now = floats_of(*learner.state(), shape_.floats);
-  const std::uint64_t parameters = shape_.parameters->floats();
-  change_.resize(shape_.floats);
-  const auto before = shown_floats();
-  for (std::uint64_t i = 0; i < parameters; ++i) change_[i] = now[i] - before[i];
-  std::ranges::copy(now.subspan(parameters), change_.begin() + static_cast<std::ptrdiff_t>(parameters));
-  // What the codec loses is in the next difference anyway.
-  encoder_.gradients().forget();
-  Difference made{
-      .from = shown_version_, .to = learner.version(), .formed = encoder_.encode(change_, codec_)};
-  made.message = {.version = learner.version(),
-                  .base = shown_version_,
-                  .floats_total = shape_.floats,
-                  .coding = made.formed.coding,
-                  .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(shape_.floats)}}}};
-  // What the nodes will make of it.
-  const Target target{std::as_writable_bytes(std::span(change_)), made.message.tensors, &shape_};
-  (void)unform(*made.formed.bytes, made.formed.coding, target);  // it was made right here
   return made;
 }
 
-// The learner's version, as nodes are to see it.
-void Broadcast::show(const Learner& learner) {
-  if (!coded() || shown_version_ == learner.version()) return;
-  if (!shown_) {
-    // Whoever has this version has it exactly.
-    shown_ = std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float));
-    std::memcpy(shown_->data(), learner.state()->data(), shape_.floats * sizeof(float));
-    shown_version_ = learner.version();
-    return;
+const Broadcast::Encoded& Broadcast::encoded(Part& part, std::size_t number, PartCodecs codecs,
+                                             Connection& connection) {
+  if (codecs.policies.size() <= number) codecs.policies.resize(number + 1);
+  LosslessPolicy* policy = codecs.fixed != nullptr ? nullptr : &codecs.policies[number];
+  const SectionCodec codec =
+      policy == nullptr ? *codecs.fixed : PayloadSender::choose({.policy = policy}, part.bytes(), connection);
+  const auto found = std::ranges::find(part.encoded, codec, &Encoded::lossless);
+  if (found != part.encoded.end()) return *found;
+  Encoded made{.lossless = codec,
+               .payload = part.formed.direct() ? part.floats : TensorView::of_bytes(part.formed.bytes),
+               .keep = part.formed.keep,
+               .checksum = std::make_shared<std::optional<std::uint64_t>>()};
+  encode(part.message, made.head);
+  if (auto section = sender_.encode({&made.payload, 1}, codec, policy)) {
+    made.codec = static_cast<std::uint8_t>(codec.lossless.kind);
+    made.shuffle_width = codec.shuffle_width;
+    made.payload = TensorView::of_bytes(section->bytes);
+    made.keep = std::move(section->keep);
   }
-  Difference difference = difference_to(learner);
-  // A frame that is not written yet must go on showing the old version.
-  if (shown_.use_count() > 1) {
-    if (!other_ || other_.use_count() > 1)
-      other_ = std::make_shared<AlignedBuffer>(shape_.floats * sizeof(float));
-    std::memcpy(other_->data(), shown_->data(), shape_.floats * sizeof(float));
-    std::swap(shown_, other_);
+  return part.encoded.emplace_back(std::move(made));
+}
+
+Status Broadcast::send(Parts& parts, const Learner::State& state, std::uint64_t first_float,
+                       PartCodecs codecs, Connection& connection, PayloadStats& stats) {
+  const Duration before = sender_.stats().busy;
+  for (std::size_t number = 0; number < parts.parts.size(); ++number) {
+    Part& part = parts.parts[number];
+    if (part.message.first_float < first_float) continue;
+    const Encoded& made = encoded(part, number, codecs, connection);
+    stats.raw_bytes += part.raw_bytes;
+    stats.wire_bytes += made.payload.byte_count();
+    W5XDE_CHECK(connection.send({.type = FrameType::parameters,
+                                 .codec = made.codec,
+                                 .shuffle_width = made.shuffle_width,
+                                 .head = made.head,
+                                 .payload = {&made.payload, 1},
+                                 .keep = made.keep ? made.keep : state,
+                                 .checksum = made.checksum}));
   }
-  const auto shown = shown_floats();
-  const std::uint64_t parameters = shape_.parameters->floats();
-  for (std::uint64_t i = 0; i < parameters; ++i) shown[i] = shown[i] + change_[i];
-  std::copy(change_.begin() + static_cast<std::ptrdiff_t>(parameters), change_.end(),
-            shown.begin() + static_cast<std::ptrdiff_t>(parameters));
-  shown_version_ = learner.version();
-  difference_bytes_ += difference.formed.bytes->size();
-  differences_.push_back(std::move(difference));
+  stats.busy += sender_.stats().busy - before;
+  return {};
+}
+
+// What changed in this range since what is shown, and what nodes will make of it.
+Broadcast::Part Broadcast::difference_of(const Learner::State& state, FloatRange range) {
+  const std::uint64_t parameters = std::min(range.end(), shape_.parameters->floats());
+  const auto now = floats_of(*state, range), before = floats_of(*shown_, range);
+  const std::uint64_t changed = parameters - std::min(range.first, parameters);
+  change_.assign(now.begin(), now.end());
+  for (std::uint64_t i = 0; i < changed; ++i) change_[i] = now[i] - before[i];
+  Part part{.message = message_of(*next_difference_, range), .raw_bytes = range.count * sizeof(float)};
+  if (range.count < shape_.floats) {
+    part.formed = form_part(change_, shape_, range, next_difference_->codec);
+  } else {
+    // What the codec loses is in the next difference anyway.
+    encoder_.gradients().forget();
+    part.formed = encoder_.encode(change_, next_difference_->codec);
+  }
+  part.message.coding = part.formed.coding;
+  const Target target{std::as_writable_bytes(std::span(change_)), part.message.tensors, &shape_, range.first};
+  (void)unform(part.formed.bytes, part.formed.coding, target);  // it was made right here
+  const auto shown = floats_of(*next_shown_, range);
+  for (std::uint64_t i = 0; i < changed; ++i) shown[i] = before[i] + change_[i];
+  std::copy(change_.begin() + static_cast<std::ptrdiff_t>(changed), change_.end(),
+            shown.begin() + static_cast<std::ptrdiff_t>(changed));
+  return part;
+}
+
+void Broadcast::begin_difference(std::uint64_t to) {
+  next_difference_.emplace(Parts{.from = shown_version_, .to = to, .codec = codec_});
+  next_shown_ = free_memory();
+}
+
+void Broadcast::extend_difference(const Learner::State& state, std::uint64_t floats_end) {
+  Parts& difference = *next_difference_;
+  const std::uint64_t part_floats = difference.codec.by_chunks() ? options_.part_floats : 0;
+  while (difference.floats() < floats_end) {
+    const FloatRange range = part_at(difference.floats(), part_floats, shape_);
+    if (range.end() > floats_end) return;
+    difference.parts.push_back(difference_of(state, range));
+  }
+}
+
+void Broadcast::finish_difference() {
+  shown_version_ = next_difference_->to;
+  other_ = std::exchange(shown_, std::exchange(next_shown_, nullptr));
+  difference_bytes_ += next_difference_->bytes();
+  differences_.push_back(std::move(*next_difference_));
+  next_difference_.reset();
   // A node that is further behind gets a whole version, which is less.
   while (differences_.size() > 1 && difference_bytes_ > shape_.floats * sizeof(float)) {
-    difference_bytes_ -= differences_.front().formed.bytes->size();
+    difference_bytes_ -= differences_.front().bytes();
     differences_.pop_front();
   }
 }
 
-Status Broadcast::send(const Part& part, const Learner::State& state, Connection& connection,
-                       PayloadStats& stats) {
-  stats.raw_bytes += part.raw_bytes;
-  stats.wire_bytes += part.payload.byte_count();
-  return connection.send({.type = FrameType::parameters,
-                          .codec = part.codec,
-                          .shuffle_width = part.shuffle_width,
-                          .head = part.head,
-                          .payload = {&part.payload, 1},
-                          .keep = part.keep ? part.keep : state,
-                          .checksum = part.checksum});
+void Broadcast::show(const Learner& learner) {
+  if (!coded() || shown_version_ == learner.version()) return;
+  if (!shown_) {
+    // Whoever has this version has it exactly.
+    restore({}, learner);
+    return;
+  }
+  if (!next_difference_) begin_difference(learner.version());
+  extend_difference(learner.state(), shape_.floats);
+  finish_difference();
 }
 
-Status Broadcast::send(const Learner& learner, std::uint64_t held, const Lossless& lossless,
-                       Connection& connection, PayloadStats& stats) {
-  const Duration before = sender_.stats().busy;
+Status Broadcast::send(const Learner& learner, SentVersion& sent, PartCodecs codecs, Connection& connection,
+                       PayloadStats& stats) {
   show(learner);
-  const auto first = std::ranges::find(differences_, held, &Difference::from);
+  const SentVersion before = std::exchange(sent, {.version = learner.version()});
+  const auto first = std::ranges::find(differences_, before.version, &Parts::from);
   std::uint64_t bytes = 0;
-  for (auto each = first; each != differences_.end(); ++each) bytes += each->formed.bytes->size();
-  Status status;
-  if (first != differences_.end() && bytes < shape_.floats * sizeof(float)) {
-    for (auto each = first; each != differences_.end() && status.ok(); ++each)
-      status = send(part_of(*each, lossless, connection), shown_, connection, stats);
-  } else {
-    const Learner::State& state = coded() ? shown_ : learner.state();
-    for (const Part& part : whole(state, learner.version(), lossless, connection).parts) {
-      if (status.ok()) status = send(part, state, connection, stats);
-    }
+  for (auto each = first; each != differences_.end(); ++each) bytes += each->bytes();
+  const bool differs = first != differences_.end() && bytes < shape_.floats * sizeof(float);
+  // What was sent ahead it has already, if it was of this kind.
+  const bool has_some = before.version + 1 == learner.version() && before.next_is_difference == differs;
+  const std::uint64_t had = has_some ? before.next_floats : 0;
+  if (differs) {
+    for (auto each = first; each != differences_.end(); ++each)
+      W5XDE_CHECK(send(*each, nullptr, each == first ? had : 0, codecs, connection, stats));
+    return {};
   }
-  stats.busy += sender_.stats().busy - before;
-  return status;
+  const Learner::State& state = coded() ? shown_ : learner.state();
+  return send(whole(state, learner.version(), shape_.floats), state, had, codecs, connection, stats);
+}
+
+Status Broadcast::send_ahead(const Learner& learner, SentVersion& sent, PartCodecs codecs,
+                             Connection& connection, PayloadStats& stats) {
+  if (sent.version != learner.version() || !learner.next() || !codec_.by_chunks()) return {};
+  if (coded()) show(learner);
+  if (coded() && !next_difference_) begin_difference(learner.version() + 1);
+  const bool differs = next_difference_.has_value();
+  if (differs) extend_difference(learner.next(), learner.stepped());
+  Parts& parts =
+      differs ? *next_difference_ : whole(learner.next(), learner.version() + 1, learner.stepped());
+  const std::uint64_t had = sent.next_is_difference == differs ? sent.next_floats : 0;
+  sent.next_floats = parts.floats();
+  sent.next_is_difference = differs;
+  return send(parts, learner.next(), had, codecs, connection, stats);
 }
 
 }  // namespace w5xde

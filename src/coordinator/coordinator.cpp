@@ -175,6 +175,7 @@ void Coordinator::ended(Session& session, const Error& reason) {
   const NodeId id = session.id();
   if (session.is_ready()) {
     round_->leave(id);
+    forget_landing(id);
     feedback_gone(session);
     session.update_tally();
     session.tally.codec_up = describe_up(session);
@@ -236,7 +237,9 @@ void Coordinator::send_newest(Session& session) {
 }
 
 void Coordinator::drained(Session& session) {
-  if (phase_ == Phase::training && options_.config.mode == Mode::sync) send_newest(session);
+  if (phase_ != Phase::training || options_.config.mode != Mode::sync) return;
+  send_newest(session);
+  send_ahead(session);
 }
 
 void Coordinator::tell(Session& session, const Contribution& contribution) {
@@ -249,6 +252,7 @@ void Coordinator::tell(Session& session, const Contribution& contribution) {
 Status Coordinator::contributed(Session& session, const Contribution& contribution,
                                 Reduction::Buffer values) {
   tell(session, contribution);
+  forget_landing(session.id());
   if (phase_ != Phase::training) {
     learner_->give_back(std::move(values));
     return {};
@@ -305,6 +309,7 @@ Status Coordinator::train_answer(Session& session, const Contribution& contribut
     waiting_.push_back({contribution, std::move(values)});
     return {};
   }
+  forget_landings(contribution.block);  // another node's, of the same slots
   return reduction_->add(contribution.block, std::move(values), {contribution.loss_sum, contribution.samples},
                          &pool_, learner_->spare());
 }

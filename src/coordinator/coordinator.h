@@ -80,6 +80,8 @@ class Coordinator final : private Session::Host {
   const BlockShape& shape() override { return shape_; }
   Reduction::Buffer take_buffer() override { return learner_->take_buffer(); }
   Status ready(Session& session) override;
+  Status landing(Session& session, const Contribution& contribution, std::span<float> values,
+                 std::uint64_t landed) override;
   Status contributed(Session& session, const Contribution& contribution, Reduction::Buffer values) override;
   Status fed_back(Session& session, bool leaving, std::span<const float> feedback) override;
   void drained(Session& session) override;
@@ -116,6 +118,15 @@ class Coordinator final : private Session::Host {
   Status send(const Grant& grant);
   void send_newest(Session& session);
 
+  // A step that is taken part by part, while contributions still arrive (coordinator/parts.cpp).
+  std::uint64_t part_floats() const;
+  bool by_parts() const;
+  std::vector<Landing> landings() const;
+  void forget_landing(NodeId node) { landings_.erase(node); }
+  void forget_landings(SlotBlock answered);
+  void step_parts();
+  void send_ahead(Session& session);
+
   Status train_answer(Session& session, const Contribution& contribution, Reduction::Buffer values);
   Status evaluation_answer(Session& session, const Contribution& contribution);
   Status bad_answer(Session& session, const Contribution& contribution);
@@ -125,6 +136,8 @@ class Coordinator final : private Session::Host {
   // Commits wait while a checkpoint is written from the memory that they would change, and while the version
   // at hand is evaluated.
   bool gate_open() const { return !writing_ && !evaluating_; }
+  // A run that is stopped begins no step, but ends one of which parts are taken.
+  bool may_step() const { return !stopping_ || learner_->next(); }
   void advance();
   void commit_step();
   void commit_async();
@@ -147,6 +160,7 @@ class Coordinator final : private Session::Host {
   void write_gathered();
   CheckpointInfo info() const;
   void fail(Error error);
+  void diverged(std::string_view how);
   void end(Status status);
   void event(const std::string& text);
   double seconds() const;
@@ -181,6 +195,7 @@ class Coordinator final : private Session::Host {
   std::optional<Round> round_;
   std::optional<Reduction> reduction_;       // sync: of the front step
   std::optional<GlobalBatch> global_batch_;  // where it grows
+  std::map<NodeId, Landing> landings_;       // of the front step, each in its session's memory
 
   Phase phase_ = Phase::waiting;
   std::optional<Status> outcome_;

@@ -92,29 +92,62 @@ void Learner::give_back(Reduction::Buffer buffer) {
   if (buffer && spare_.size() < kSpareMax) spare_.push_back(std::move(buffer));
 }
 
+Learner::State Learner::copy() {
+  if (!other_ || other_.use_count() > 1) other_ = std::make_shared<AlignedBuffer>(floats_ * sizeof(float));
+  std::memcpy(other_->data(), state_->data(), floats_ * sizeof(float));
+  return std::move(other_);
+}
+
+// Of the floats from `first` on: parameters through the optimizer, buffers by the mean of what changed.
+void Learner::step(const State& state, std::uint64_t first, std::span<const float> sum, double scale,
+                   double mean) {
+  const std::uint64_t parameters = parameters_->floats();
+  const auto floats = floats_of(state).subspan(first, sum.size());
+  const std::uint64_t of_parameters =
+      std::min<std::uint64_t>(sum.size(), parameters - std::min(parameters, first));
+  optimizer_.step_part(first, floats.first(of_parameters), sum.first(of_parameters),
+                       static_cast<float>(scale), rate_, pool_);
+  const auto weight = static_cast<float>(mean);
+  for (std::size_t i = of_parameters; i < sum.size(); ++i) floats[i] += sum[i] * weight;
+}
+
+bool Learner::apply_part(std::span<const float> sum, std::uint64_t samples) {
+  if (!all_finite(sum)) return false;
+  if (!next_) {
+    next_ = copy();
+    rate_ = learning_rate();
+    optimizer_.begin_step();
+  }
+  const double mean = 1 / static_cast<double>(samples);
+  step(next_, stepped_, sum, mean, mean);
+  stepped_ += sum.size();
+  return true;
+}
+
 bool Learner::apply(const AlignedBuffer& sum, std::uint64_t samples, double weight) {
   const std::span<const float> all(reinterpret_cast<const float*>(sum.data()), floats_);
+  if (next_) {
+    if (!apply_part(all.subspan(stepped_), samples)) return false;
+    other_ = std::exchange(state_, std::move(next_));
+    next_ = nullptr;
+    stepped_ = 0;
+    ++version_;
+    return true;
+  }
   // Finite contributions may add up to what is not.
   if (!all_finite(all)) return false;
-  const auto gradient = all.first(parameters_->floats());
-  double scale = weight / static_cast<double>(samples);
+  const double mean = weight / static_cast<double>(samples);
+  double scale = mean;
   if (options_.clip_norm > 0) {
-    const double norm = norm_of(gradient, scale, pool_);
+    const double norm = norm_of(all.first(parameters_->floats()), scale, pool_);
     if (!std::isfinite(norm)) return false;
     if (norm > options_.clip_norm) scale *= options_.clip_norm / (norm + 1e-6);
   }
   // A frame that is not written yet must go on showing the old version.
-  if (state_.use_count() > 1) {
-    if (!other_ || other_.use_count() > 1) other_ = std::make_shared<AlignedBuffer>(floats_ * sizeof(float));
-    std::memcpy(other_->data(), state_->data(), floats_ * sizeof(float));
-    std::swap(state_, other_);
-  }
-  optimizer_.step(values().first(parameters_->floats()), gradient, static_cast<float>(scale), learning_rate(),
-                  pool_);
-  const auto buffers = values().subspan(parameters_->floats());
-  const auto change = all.subspan(parameters_->floats());
-  const auto mean = static_cast<float>(weight / static_cast<double>(samples));
-  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i] += change[i] * mean;
+  if (state_.use_count() > 1) other_ = std::exchange(state_, copy());
+  rate_ = learning_rate();
+  optimizer_.begin_step();
+  step(state_, 0, all, scale, mean);
   ++version_;
   return true;
 }

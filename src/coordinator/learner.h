@@ -57,6 +57,13 @@ class Learner {
   // changed, when the sum is not finite.
   bool apply(const AlignedBuffer& sum, std::uint64_t samples, double weight);
 
+  // The same, part by part: the sum's floats from stepped() on, each once, until apply() takes the rest. The
+  // version at hand stays whole meanwhile; what optimizers keep does not, so that no checkpoint is taken.
+  bool steps_by_parts() const { return options_.clip_norm == 0; }  // a norm is of the whole gradient
+  bool apply_part(std::span<const float> sum, std::uint64_t samples);
+  std::uint64_t stepped() const { return stepped_; }  // floats of the next version that are there
+  const State& next() const { return next_; }         // null while there are none
+
   // All that a checkpoint has of it. The views are good until the next apply().
   std::vector<CheckpointBlock> blocks() const;
   std::uint64_t optimizer_steps() const { return optimizer_.steps(); }
@@ -65,7 +72,13 @@ class Learner {
   Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<const BlockLayout> buffers,
           const Options& options, ThreadPool* pool);
   Status restore(const CheckpointFile& checkpoint);
-  std::span<float> values() { return {reinterpret_cast<float*>(state_->data()), floats_}; }
+  std::span<float> floats_of(const State& state) {
+    return {reinterpret_cast<float*>(state->data()), floats_};
+  }
+  std::span<float> values() { return floats_of(state_); }
+  // A copy of the version at hand, in memory that no frame holds.
+  State copy();
+  void step(const State& state, std::uint64_t first, std::span<const float> sum, double scale, double mean);
 
   std::shared_ptr<const BlockLayout> parameters_;
   std::shared_ptr<const BlockLayout> buffers_;
@@ -77,6 +90,9 @@ class Learner {
   std::optional<Pace> pace_;
   State state_;
   State other_;  // the version before, to be written over when nobody holds it
+  State next_;
+  std::uint64_t stepped_ = 0;
+  double rate_ = 0;  // of the step that is taken by parts
   mutable Optimizer optimizer_;
   std::vector<Reduction::Buffer> spare_;
 };

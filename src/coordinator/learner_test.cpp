@@ -151,6 +151,31 @@ TEST_F(LearnerTest, whether_versions_are_held_changes_no_bit) {
   }
 }
 
+TEST_F(LearnerTest, a_step_by_parts_is_the_same_bits_and_leaves_the_version_at_hand_alone) {
+  auto momentum = sgd(0.5);
+  momentum.optimizer.momentum = 0.9;
+  for (const Learner::Options& options : {sgd(0.5), momentum, adam()}) {
+    for (std::uint64_t cut = 1; cut < kFloats; ++cut) {
+      const auto at_once = learner(options), by_parts = learner(options);
+      for (std::uint64_t version = 0; version < 3; ++version) {
+        const AlignedBuffer sum = sum_of(version);
+        const std::string before = by_parts->parameters_hash();
+        const std::span<const float> floats(reinterpret_cast<const float*>(sum.data()), kFloats);
+        ASSERT_TRUE(at_once->apply(sum, 3, 1));
+        ASSERT_TRUE(by_parts->apply_part(floats.first(cut), 3));
+        EXPECT_EQ(by_parts->stepped(), cut);
+        EXPECT_EQ(by_parts->parameters_hash(), before);
+        EXPECT_EQ(by_parts->version(), version);
+        ASSERT_TRUE(by_parts->apply(sum, 3, 1));
+        EXPECT_EQ(by_parts->stepped(), 0u);
+        EXPECT_EQ(by_parts->version(), version + 1);
+        EXPECT_EQ(by_parts->parameters_hash(), at_once->parameters_hash());
+        EXPECT_EQ(by_parts->optimizer_steps(), at_once->optimizer_steps());
+      }
+    }
+  }
+}
+
 TEST_F(LearnerTest, a_checkpoint_of_it_goes_on_with_the_same_bits_optimizer_and_all) {
   const auto learner = this->learner(adam());
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(learner->apply(sum_of(i), 3, 1));

@@ -20,7 +20,8 @@ void Coordinator::advance() {
   if (phase_ != Phase::training) return;
   if (evaluating_ && round_->evaluation_complete()) end_evaluation();
   if (options_.config.mode == Mode::sync) {
-    while (phase_ == Phase::training && gate_open() && round_->front_complete() && !stopping_) commit_step();
+    while (phase_ == Phase::training && gate_open() && round_->front_complete() && may_step()) commit_step();
+    if (phase_ == Phase::training) step_parts();
   } else {
     commit_async();
   }
@@ -33,12 +34,9 @@ void Coordinator::commit_step() {
   const std::uint32_t slots = round_->slots_of(round_->front_step());
   const bool applied = learner_->apply(*sum, sums.samples, 1);
   learner_->give_back(std::move(sum));
-  if (!applied) {
-    return fail(
-        invalid(fmt::format("training diverged at step {}: the gradient's norm is not finite. Lower "
-                            "--learning-rate or set --clip-norm, and go on from the last checkpoint",
-                            round_->front_step())));
-  }
+  if (!applied) return diverged("the gradient's norm is not finite");
+  landings_.clear();
+  broadcast_->show(*learner_);
   round_->commit(loop_.now());
   grow();
   begin_reduction();
@@ -167,7 +165,7 @@ bool Coordinator::run_over() const {
 }
 
 void Coordinator::try_finish() {
-  const bool stop_now = stopping_ && options_.config.mode == Mode::sync;
+  const bool stop_now = stopping_ && options_.config.mode == Mode::sync && !learner_->next();
   if (!gate_open() || !waiting_.empty() || !(stop_now || run_over())) return;
   if (!stopping_ && evaluation_batches_ && evaluated_version_ != learner_->version()) {
     // The last word is on the parameters as they are.
@@ -246,6 +244,13 @@ void Coordinator::stop(const std::string& reason) {
   if (phase_ == Phase::waiting) return end(Status());
   round_->hold(true);
   advance();
+}
+
+void Coordinator::diverged(std::string_view how) {
+  fail(invalid(
+      fmt::format("training diverged at step {}: {}. Lower --learning-rate or set --clip-norm, and go on "
+                  "from the last checkpoint",
+                  round_->front_step(), how)));
 }
 
 void Coordinator::fail(Error error) {

@@ -151,6 +151,15 @@ Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, double c
   return Verdict::accepted;
 }
 
+bool Round::awaits(NodeId id, LeaseId lease) const {
+  const auto node = nodes_.find(id);
+  if (node == nodes_.end() || steps_.empty()) return false;
+  const auto held = std::ranges::find(node->second.held, lease, &Held::lease);
+  if (held == node->second.held.end() || !held->is_of(steps_.front())) return false;
+  const auto entry = steps_.front().ledger.entries().find(held->block.first_slot);
+  return entry != steps_.front().ledger.entries().end() && !entry->second.answered;
+}
+
 void Round::answered_nothing(NodeId id) {
   if (const auto node = nodes_.find(id); node != nodes_.end()) node->second.late = false;
 }

@@ -77,6 +77,8 @@ class Round {
   };
   // A node answered a lease, `compute_seconds` of which it was computing.
   Verdict answer(NodeId id, LeaseId lease, SlotBlock block, double compute_seconds, Instant now);
+  // An answer to this lease would count now. sync, training only.
+  bool awaits(NodeId id, LeaseId lease) const;
   // A node found its lease void before it began with it: it lives, and has nothing to show.
   void answered_nothing(NodeId id);
   // What a lease brought is of no use (not finite, too stale): its slots are leased again. False: no such

@@ -55,8 +55,12 @@ Result<MutableBytes> Session::place(const FrameHeader& header, Bytes head) {
   return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
 }
 
-MutableBytes Session::arriving_bytes() {
-  return {arriving_->data(), host_.shape().floats * sizeof(float)};
+Target Session::arriving_part(const Contribution& contribution) {
+  return {
+      {arriving_->data() + contribution.first_float * sizeof(float), contribution.tensors[0].byte_count()},
+      contribution.tensors,
+      &host_.shape(),
+      contribution.first_float};
 }
 
 Result<MutableBytes> Session::place_contribution(const FrameHeader& header, Bytes head) {
@@ -65,12 +69,17 @@ Result<MutableBytes> Session::place_contribution(const FrameHeader& header, Byte
   if (contribution.tensors.empty() && header.payload_bytes == 0) return MutableBytes();
   const std::uint64_t floats = host_.shape().floats;
   if (contribution.tensors.size() != 1 || contribution.tensors[0].dtype != DType::f32 ||
-      contribution.tensors[0].shape.elements() != floats) {
+      contribution.first_float > floats ||
+      contribution.tensors[0].shape.elements() > floats - contribution.first_float) {
     return corrupt(fmt::format("a contribution that is not one tensor of {} f32", floats));
   }
+  // In order, and all of one before the next.
+  const bool goes_on = contribution.first_float > 0 && contribution.lease_id == arriving_lease_;
+  if (contribution.first_float != (goes_on ? landed_floats_ : 0) || (!goes_on && landed_floats_ > 0))
+    return corrupt("a contribution with a hole in it");
+  arriving_lease_ = contribution.lease_id;
   if (!arriving_) arriving_ = host_.take_buffer();
-  return receiver_.place(header, contribution.coding,
-                         {arriving_bytes(), contribution.tensors, &host_.shape()});
+  return receiver_.place(header, contribution.coding, arriving_part(contribution));
 }
 
 Result<MutableBytes> Session::place_feedback(const FrameHeader& header, Bytes head) {
@@ -168,33 +177,42 @@ Status Session::received_ready(Bytes head) {
   return host_.ready(*this);
 }
 
-Result<Session::Out> Session::take_out(const Contribution& contribution) {
-  const auto found = std::ranges::find(out_, contribution.lease_id, &Out::lease);
-  if (found == out_.end()) return corrupt("a contribution to a lease that it does not have");
-  const Out lease = *found;
-  out_.erase(found);
-  return lease;
-}
-
-Status Session::received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload) {
-  if (!ready_) return corrupt("a contribution before ready");
-  W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
-  W5XDE_TRY(const Out lease, take_out(contribution));
-  // What is wrong in here would be wrong in the sum, the audit, or the order of things.
+// What is wrong in here would be wrong in the sum, the audit, or the order of things.
+Status Session::check_answer(const Contribution& contribution, const Out& lease) const {
   const bool is_void = contribution.samples == 0;
   const bool has_floats = !contribution.tensors.empty();
   if (contribution.block != lease.block || has_floats != (lease.work == Work::train && !is_void) ||
       (!is_void && contribution.samples != lease.samples) || contribution.correct > contribution.samples) {
     return corrupt("a contribution that is no answer to its lease");
   }
-  if (contribution.tensors.empty()) return host_.contributed(*this, contribution, nullptr);
+  return {};
+}
+
+Status Session::received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload) {
+  if (!ready_) return corrupt("a contribution before ready");
+  W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
+  const auto found = std::ranges::find(out_, contribution.lease_id, &Out::lease);
+  if (found == out_.end()) return corrupt("a contribution to a lease that it does not have");
+  W5XDE_CHECK(check_answer(contribution, *found));
+  if (contribution.tensors.empty()) {
+    out_.erase(found);
+    return host_.contributed(*this, contribution, nullptr);
+  }
   // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in
   // it.
   if (payload.empty()) return corrupt("a contribution without its floats");
-  W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding,
-                               {arriving_bytes(), contribution.tensors, &host_.shape()}));
+  W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding, arriving_part(contribution)));
+  landed_floats_ += contribution.tensors[0].shape.elements();
+  landed_bytes_ += header.payload_bytes;
+  const std::uint64_t floats = host_.shape().floats;
+  if (landed_floats_ < floats) {
+    return host_.landing(*this, contribution, {reinterpret_cast<float*>(arriving_->data()), floats},
+                         landed_floats_);
+  }
+  out_.erase(found);
+  landed_floats_ = 0;
   lossless_up_ = static_cast<LosslessKind>(header.codec);
-  const auto bytes = static_cast<double>(header.payload_bytes);
+  const auto bytes = static_cast<double>(std::exchange(landed_bytes_, 0));
   contribution_bytes_ = contribution_bytes_ == 0 ? bytes : 0.8 * contribution_bytes_ + 0.2 * bytes;
   if (contribution.coding.form == Form::gradient && !gradient_codec_of(contribution.coding).stateless())
     has_feedback_ = true;
@@ -236,8 +254,12 @@ Status Session::send_feedback(std::span<const float> feedback) {
 }
 
 bool Session::awaits(std::uint64_t version) const {
-  return version_sent_ != version &&
+  return sent_.version != version &&
          std::ranges::any_of(out_, [&](const Out& lease) { return lease.version <= version; });
+}
+
+bool Session::has_lease_of(std::uint64_t version) const {
+  return std::ranges::find(out_, version, &Out::version) != out_.end();
 }
 
 double Session::exchange_seconds() const {
@@ -254,7 +276,8 @@ double Session::exchange_seconds() const {
 
 double Session::step_seconds() {
   const double rate = connection_->outgoing_bytes_per_second();
-  return exchange_seconds() + (rate > 0 ? parameter_bytes_ / rate : 0);
+  const double down = rate > 0 ? parameter_bytes_ / rate : 0;
+  return overlaps_ ? std::max(exchange_seconds(), down) : exchange_seconds() + down;
 }
 
 namespace {
@@ -267,12 +290,23 @@ PayloadSender::Lossless lossless_of(const SectionCodec* codec, LosslessPolicy& p
 
 Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
   const std::uint64_t before = sender_.stats().wire_bytes;
-  W5XDE_CHECK(broadcast.send(learner, version_sent_, lossless_of(codec, parameter_policy_), *connection_,
-                             sender_.stats()));
-  const auto bytes = static_cast<double>(sender_.stats().wire_bytes - before);
+  W5XDE_CHECK(broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
+  const auto bytes =
+      static_cast<double>(sender_.stats().wire_bytes - before + std::exchange(ahead_bytes_, 0));
   parameter_bytes_ = parameter_bytes_ == 0 ? bytes : 0.8 * parameter_bytes_ + 0.2 * bytes;
-  version_sent_ = learner.version();
   return {};
+}
+
+Status Session::send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
+  const std::uint64_t before = sender_.stats().wire_bytes;
+  W5XDE_CHECK(
+      broadcast.send_ahead(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
+  ahead_bytes_ += sender_.stats().wire_bytes - before;
+  return {};
+}
+
+std::string Session::describe_down() const {
+  return parameter_policies_.empty() ? "raw" : parameter_policies_.front().describe();
 }
 
 Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,

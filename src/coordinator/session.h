@@ -35,6 +35,9 @@ class Session final : private Connection::Owner {
     virtual Reduction::Buffer take_buffer() = 0;
     // The node can work.
     virtual Status ready(Session& session) = 0;
+    // The first `landed` floats of a contribution are in `values`; the others follow.
+    virtual Status landing(Session& session, const Contribution& contribution, std::span<float> values,
+                           std::uint64_t landed) = 0;
     // `values` is null when the contribution has none.
     virtual Status contributed(Session& session, const Contribution& contribution,
                                Reduction::Buffer values) = 0;
@@ -66,9 +69,11 @@ class Session final : private Connection::Owner {
   void offer();
   // The learner's version. Without a codec, with whichever pays.
   Status send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec);
-  std::uint64_t version_sent() const { return version_sent_; }
+  // What there is of the next one.
+  Status send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec);
+  std::uint64_t version_sent() const { return sent_.version; }
   // Whatever it has, it gets the next version whole.
-  void forget_version() { version_sent_ = kNoVersion; }
+  void forget_version() { sent_ = {}; }
 
   struct LeaseForm {
     bool generic = false;
@@ -85,10 +90,13 @@ class Session final : private Connection::Owner {
   Status send_feedback(std::span<const float> feedback);
   // It has leases that it can do nothing with (compute, or find void) before it has this version.
   bool awaits(std::uint64_t version) const;
+  bool has_lease_of(std::uint64_t version) const;
+  // They travel in parts, both ways at once.
+  void overlap(bool overlaps) { overlaps_ = overlaps; }
   double outgoing_bytes_per_second() { return connection_->outgoing_bytes_per_second(); }
   // The lossless codecs in use, and how much less they make of it.
   std::string describe_up() const;
-  std::string describe_down() const { return parameter_policy_.describe(); }
+  std::string describe_down() const;
   void close(Error reason) { connection_->close(std::move(reason)); }
 
   // What a lease and its answer cost beside the computing, as far as is known of the link.
@@ -117,13 +125,12 @@ class Session final : private Connection::Owner {
 
   Status received_hello(Bytes head);
   Status received_ready(Bytes head);
-  // The lease that is answered, which is out no longer.
-  Result<Out> take_out(const Contribution& contribution);
+  Status check_answer(const Contribution& contribution, const Out& lease) const;
   Result<MutableBytes> place_contribution(const FrameHeader& header, Bytes head);
   Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
   Status received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload);
   Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
-  MutableBytes arriving_bytes();
+  Target arriving_part(const Contribution& contribution);
   Status send_model();
 
   const NodeId id_;
@@ -136,17 +143,23 @@ class Session final : private Connection::Owner {
   bool ready_ = false;
   Ready about_;
   Limits limits_;
-  LosslessPolicy parameter_policy_, lease_policy_;
+  std::vector<LosslessPolicy> parameter_policies_;  // one for each part
+  LosslessPolicy lease_policy_;
   PayloadSender sender_;
   PayloadReceiver receiver_;
   Reduction::Buffer arriving_;
-  AlignedBuffer feedback_;  // arriving
+  bool overlaps_ = false;
+  LeaseId arriving_lease_ = 0;  // of which some parts are here
+  std::uint64_t landed_floats_ = 0;
+  std::uint64_t landed_bytes_ = 0;  // that travelled
+  AlignedBuffer feedback_;          // arriving
   bool has_feedback_ = false;
   LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
   double contribution_bytes_ = 0;                  // that travel, of the last ones
   double parameter_bytes_ = 0;                     // likewise
   KeptSamples kept_;
-  std::uint64_t version_sent_ = kNoVersion;
+  SentVersion sent_;
+  std::uint64_t ahead_bytes_ = 0;  // of the next version, that are sent
   std::vector<Out> out_;
   Head head_;
 };

@@ -31,7 +31,7 @@ Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
   const Transport& transport = options_.config.transport;
   if (transport.codec != "auto") codec_down_ = section_codec(transport.codec);
   answer_ = fixed_answer();
-  broadcast_.emplace(shape_, transport.generic(), &pool_);
+  broadcast_.emplace(shape_, Broadcast::Options{transport.generic(), part_floats()}, &pool_);
   broadcast_->set_codec(fixed_codec(transport.parameter_codec));
   feedback_.emplace(shape_.parameters);
   W5XDE_CHECK(feedback_->restore(checkpoint));
@@ -98,11 +98,13 @@ AnswerForm Coordinator::fixed_answer() const {
 }
 
 AnswerForm Coordinator::answer_form(const Session& session) const {
-  const auto policy = gradient_policies_.find(session.id());
-  if (policy == gradient_policies_.end()) return answer_;
   AnswerForm form = answer_;
-  form.gradient = policy->second.codec();
-  if (is_lossy(form.gradient)) form.form = Form::gradient;
+  if (const auto policy = gradient_policies_.find(session.id()); policy != gradient_policies_.end()) {
+    form.gradient = policy->second.codec();
+    if (is_lossy(form.gradient)) form.form = Form::gradient;
+  }
+  const bool whole_chunks = form.gradient.by_chunks() && part_floats() % kGradientChunk == 0;
+  if (by_parts() && (form.form == Form::direct || whole_chunks)) form.part_floats = part_floats();
   return form;
 }
 
@@ -194,6 +196,7 @@ void Coordinator::measure_links() {
 }
 
 void Coordinator::measure_link(Session& session) {
+  session.overlap(by_parts());
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
   round_->set_step_seconds(session.id(), session.step_seconds());
 }

@@ -132,13 +132,15 @@ Optimizer::Optimizer(const OptimizerOptions& options, const std::shared_ptr<cons
   }
 }
 
-void Optimizer::step(std::span<float> parameters, std::span<const float> gradient, float gradient_scale,
-                     double learning_rate, ThreadPool* pool) {
+void Optimizer::step_part(std::size_t begin, std::span<float> parameters, std::span<const float> gradient,
+                          float gradient_scale, double learning_rate, ThreadPool* pool) {
   assert(parameters.size() == gradient.size());
   const auto range = [&](std::size_t first, std::size_t count) {
     return Range{parameters.data() + first, gradient.data() + first, count};
   };
-  ++steps_;
+  const auto state = [&](std::size_t number, std::size_t first) {
+    return states_[number].block.values().data() + begin + first;
+  };
   if (options_.kind == Kind::sgd) {
     const SgdStep sgd{.rate = static_cast<float>(learning_rate),
                       .momentum = static_cast<float>(options_.momentum),
@@ -150,7 +152,7 @@ void Optimizer::step(std::span<float> parameters, std::span<const float> gradien
       if (states_.empty()) {
         sgd_plain(range(first, count), sgd);
       } else {
-        sgd_momentum(range(first, count), states_[0].block.values().data() + first, sgd);
+        sgd_momentum(range(first, count), state(0, first), sgd);
       }
     });
     return;
@@ -168,8 +170,7 @@ void Optimizer::step(std::span<float> parameters, std::span<const float> gradien
       .step_size = static_cast<float>(learning_rate / correction1),
       .root_correction = static_cast<float>(std::sqrt(correction2))};
   over_ranges(parameters.size(), pool, [&](std::size_t first, std::size_t count) {
-    adam(range(first, count), states_[0].block.values().data() + first,
-         states_[1].block.values().data() + first, constants);
+    adam(range(first, count), state(0, first), state(1, first), constants);
   });
 }
 

@@ -42,7 +42,15 @@ class Optimizer {
   // One step. `gradient` is scaled by gradient_scale first (1 / samples, clipping); learning_rate is this
   // step's.
   void step(std::span<float> parameters, std::span<const float> gradient, float gradient_scale,
-            double learning_rate, ThreadPool* pool);
+            double learning_rate, ThreadPool* pool) {
+    begin_step();
+    step_part(0, parameters, gradient, gradient_scale, learning_rate, pool);
+  }
+  // The same, part by part: the parameters from the first one given on, each once, with the same scale and
+  // rate.
+  void begin_step() { ++steps_; }
+  void step_part(std::size_t first, std::span<float> parameters, std::span<const float> gradient,
+                 float gradient_scale, double learning_rate, ThreadPool* pool);
 
   // How many steps were taken; with the state blocks, all there is to save.
   std::uint64_t steps() const { return steps_; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -71,7 +72,8 @@ Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPo
         watch_({floats_of(*node.values, floats_), node.sums},
                {floats_of(*other.values, floats_), other.sums});
       }
-      add_floats(floats_of(*node.values, floats_), floats_of(*other.values, floats_), pool);
+      add_floats(floats_of(*node.values, floats_).subspan(taken_),
+                 floats_of(*other.values, floats_).subspan(taken_), pool);
       node.sums = w5xde::add(node.sums, other.sums);
       spare.push_back(std::move(other.values));
     }
@@ -90,8 +92,46 @@ Reduction::Buffer Reduction::take(Sums& sums) {
   assert(complete());
   Pending root = std::move(pending_.begin()->second);
   pending_.clear();
+  taken_ = 0;
   sums = root.sums;
   return std::move(root.values);
+}
+
+Reduction::Part Reduction::next_part(std::span<const Landing> landing) const {
+  std::uint64_t slots = 0, landed = floats_, samples = 0;
+  for (const auto& [block, pending] : pending_) {
+    slots += std::min(block.end(), slots_) - block.first_slot;
+    samples += pending.sums.samples;
+  }
+  for (const Landing& block : landing) {
+    slots += std::min(block.block.end(), slots_) - block.block.first_slot;
+    landed = std::min(landed, block.landed);
+    samples += block.samples;
+  }
+  if (slots < slots_ || landed <= taken_) return {};
+  return {taken_, landed, samples};
+}
+
+std::span<const float> Reduction::take_part(const Part& part, std::span<const Landing> landing,
+                                            ThreadPool* pool) {
+  const std::uint64_t count = part.last - part.first;
+  Blocks blocks;
+  for (const auto& [block, pending] : pending_)
+    blocks[block] = floats_of(*pending.values, floats_).subspan(part.first, count);
+  for (const Landing& block : landing)
+    blocks[{block.block.first_slot, block.block.tree_slots()}] = block.values.subspan(part.first, count);
+  taken_ = part.last;
+  return sum_below({0, std::bit_ceil(slots_)}, blocks, pool);
+}
+
+std::span<float> Reduction::sum_below(SlotBlock block, const Blocks& blocks, ThreadPool* pool) const {
+  if (const auto found = blocks.find(block); found != blocks.end()) return found->second;
+  assert(block.slot_count > 1);
+  const std::uint32_t half = block.slot_count / 2;
+  const auto left = sum_below({block.first_slot, half}, blocks, pool);
+  const SlotBlock other{block.first_slot + half, half};
+  if (other.first_slot < slots_) add_floats(left, sum_below(other, blocks, pool), pool);
+  return left;
 }
 
 }  // namespace w5xde

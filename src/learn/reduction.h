@@ -44,8 +44,19 @@ struct HalfSum {
 // one block.
 using WatchHalves = std::function<void(const HalfSum& left, const HalfSum& right)>;
 
+// A block that still arrives: its first `landed` floats are here.
+struct Landing {
+  SlotBlock block;
+  std::span<float> values;  // memory for all of them
+  std::uint64_t landed = 0;
+  std::uint64_t samples = 0;
+};
+
 // Adds up the blocks of one step as they come. Buffers are handed over and handed back; none is allocated or
 // copied.
+//
+// Floats do not mix, so that a part of them may be added up before the rest is there: take_part() gives the
+// sum of what is here of every slot, from the first float on.
 class Reduction {
  public:
   using Buffer = std::unique_ptr<AlignedBuffer>;
@@ -58,8 +69,20 @@ class Reduction {
   Status add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool, std::vector<Buffer>& spare);
 
   bool complete() const;
-  // The step's sum; complete() only. The reduction is empty afterwards and may be used for the next step.
+  // The step's sum; complete() only. Floats that were taken before are of no use in it. The reduction is
+  // empty afterwards and may be used for the next step.
   Buffer take(Sums& sums);
+
+  // What is here of every slot beyond what was taken, with blocks that still arrive; no two blocks overlap.
+  struct Part {
+    std::uint64_t first = 0, last = 0;  // floats
+    std::uint64_t samples = 0;          // of the whole step
+    bool empty() const { return first == last; }
+  };
+  Part next_part(std::span<const Landing> landing) const;
+  // Its sum, in the memory of one of the blocks.
+  std::span<const float> take_part(const Part& part, std::span<const Landing> landing, ThreadPool* pool);
+  std::uint64_t taken() const { return taken_; }
 
   // How many blocks wait for their other half: bounds the memory of a step.
   std::size_t pending() const { return pending_.size(); }
@@ -70,8 +93,12 @@ class Reduction {
     Sums sums;
   };
 
+  using Blocks = std::map<SlotBlock, std::span<float>>;
+  std::span<float> sum_below(SlotBlock block, const Blocks& blocks, ThreadPool* pool) const;
+
   // No two of these overlap, and no two are the halves of one block.
   std::map<SlotBlock, Pending> pending_;
+  std::uint64_t taken_ = 0;  // floats, from the first on
   std::uint32_t slots_;
   std::uint64_t floats_;
   WatchHalves watch_;

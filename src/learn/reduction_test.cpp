@@ -75,6 +75,61 @@ std::vector<SlotBlock> random_blocks(std::uint32_t slots, Random& random) {
   return blocks;
 }
 
+// Blocks that arrive float by float, one here and one there; nodes are lost in the middle of it, and what
+// they had sent is sent again by another.
+RC_GTEST_PROP(ReductionTest, parts_that_are_taken_early_are_the_same_bits, (std::uint64_t seed)) {
+  const auto slots = *rc::gen::inRange<std::uint32_t>(1, 40);
+  const auto values = slot_values(slots, seed);
+  Random random(seed);
+  struct Sender {
+    SlotBlock block;
+    Reduction::Buffer buffer;
+    std::uint64_t landed = 0;
+  };
+  std::vector<Sender> senders;
+  for (const SlotBlock block : random_blocks(slots, random)) {
+    senders.push_back({block, buffer_of(sum_of(values, block.first_slot, block.tree_slots()))});
+  }
+  Reduction reduction(slots, kFloats);
+  std::vector<Reduction::Buffer> spare;
+  Values sum;
+  while (!senders.empty()) {
+    const std::size_t chosen = random.below(senders.size());
+    Sender& sender = senders[chosen];
+    if (random.below(10) == 0) {
+      sender = {sender.block, buffer_of(sum_of(values, sender.block.first_slot, sender.block.tree_slots()))};
+    } else if (++sender.landed == kFloats) {
+      const std::uint32_t end = std::min(sender.block.end(), slots);
+      RC_ASSERT(reduction
+                    .add(sender.block, std::move(sender.buffer), {1.0, end - sender.block.first_slot},
+                         nullptr, spare)
+                    .ok());
+      senders.erase(senders.begin() + static_cast<std::ptrdiff_t>(chosen));
+    }
+    std::vector<Landing> landing;
+    for (Sender& each : senders) {
+      const std::uint32_t end = std::min(each.block.end(), slots);
+      landing.push_back({.block = each.block,
+                         .values = {reinterpret_cast<float*>(each.buffer->data()), kFloats},
+                         .landed = each.landed,
+                         .samples = end - each.block.first_slot});
+    }
+    const Reduction::Part part = reduction.next_part(landing);
+    if (part.empty() || senders.empty()) continue;
+    RC_ASSERT(part.samples == slots);
+    RC_ASSERT(part.first == sum.size());
+    const auto taken = reduction.take_part(part, landing, nullptr);
+    sum.insert(sum.end(), taken.begin(), taken.end());
+  }
+  Sums sums;
+  const std::uint64_t taken = reduction.taken();
+  RC_ASSERT(taken == sum.size());
+  const Values rest = values_of(*reduction.take(sums));
+  sum.insert(sum.end(), rest.begin() + static_cast<std::ptrdiff_t>(taken), rest.end());
+  RC_ASSERT(sums.samples == slots);
+  RC_ASSERT(sum == root_of(values));
+}
+
 RC_GTEST_PROP(ReductionTest, the_bits_do_not_depend_on_blocks_order_or_threads, (std::uint64_t seed)) {
   const auto slots = *rc::gen::inRange<std::uint32_t>(1, 70);
   const auto values = slot_values(slots, seed);

@@ -62,10 +62,10 @@ std::optional<PayloadSender::Section> PayloadSender::encode(std::span<const Tens
 Status PayloadSender::send(Connection& connection, FrameType type, Bytes head, Payload payload) {
   stats_.raw_bytes += payload_bytes_of(payload.tensors);
   TensorView formed;
-  if (payload.formed.bytes) {
-    formed = TensorView::of_bytes(*payload.formed.bytes);
+  if (!payload.formed.direct()) {
+    formed = TensorView::of_bytes(payload.formed.bytes);
     payload.tensors = {&formed, 1};
-    payload.keep = payload.formed.bytes;
+    payload.keep = std::move(payload.formed.keep);
   }
   const std::uint64_t bytes = payload_bytes_of(payload.tensors);
   const SectionCodec codec = choose(payload.lossless, bytes, connection);

@@ -26,13 +26,27 @@ Status unform_generic(Bytes formed, const Target& target) {
   return {};
 }
 
+// How many of a range's floats are parameters; the rest are buffers.
+std::uint64_t parameters_in(FloatRange range, const BlockShape& shape) {
+  const std::uint64_t parameters = shape.parameters->floats();
+  return std::min(range.end(), parameters) - std::min(range.first, parameters);
+}
+
+bool is_whole(FloatRange range, const BlockShape& shape) {
+  return range.first == 0 && range.count == shape.floats;
+}
+
 Status unform_block(Bytes formed, const Coding& coding, const Target& target) {
-  const std::uint64_t parameters = target.block->parameters->floats();
-  const std::uint64_t buffer_bytes = (target.block->floats - parameters) * sizeof(float);
+  const FloatRange range = target.range();
+  const std::uint64_t parameters = parameters_in(range, *target.block);
+  const std::uint64_t buffer_bytes = (range.count - parameters) * sizeof(float);
   if (formed.size() < buffer_bytes) return corrupt("a coded block without its buffers");
-  const std::span<float> floats(reinterpret_cast<float*>(target.raw.data()), target.block->floats);
-  W5XDE_CHECK(decode_gradient(formed.first(formed.size() - buffer_bytes), gradient_codec_of(coding),
-                              *target.block->parameters, floats.first(parameters)));
+  const std::span<float> floats(reinterpret_cast<float*>(target.raw.data()), range.count);
+  const Bytes coded = formed.first(formed.size() - buffer_bytes);
+  const GradientCodec codec = gradient_codec_of(coding);
+  W5XDE_CHECK(is_whole(range, *target.block)
+                  ? decode_gradient(coded, codec, *target.block->parameters, floats.first(parameters))
+                  : decode_chunks(coded, codec, floats.first(parameters)));
   std::ranges::copy(formed.last(buffer_bytes), std::as_writable_bytes(floats.subspan(parameters)).begin());
   return {};
 }
@@ -44,7 +58,40 @@ Formed form_generic(std::span<const TensorView> tensors) {
   for (const TensorView& tensor : tensors) generic.push_back({"", tensor});
   auto bytes = std::make_shared<std::vector<std::byte>>();
   encode_generic_tensors(generic, *bytes);
-  return {{.form = Form::generic, .bytes = bytes->size()}, std::move(bytes)};
+  return {{.form = Form::generic, .bytes = bytes->size()}, *bytes, bytes};
+}
+
+FloatRange part_at(std::uint64_t first, std::uint64_t part_floats, const BlockShape& shape) {
+  const std::uint64_t left = shape.floats - first;
+  return {first, part_floats == 0 ? left : std::min(part_floats, left)};
+}
+
+Formed part_of(const Formed& whole, const BlockShape& shape, FloatRange range) {
+  const GradientCodec codec = gradient_codec_of(whole.coding);
+  // Buffers come after the last parameter's bytes.
+  const auto bytes_before = [&](std::uint64_t floats) {
+    const std::uint64_t parameters = std::min(floats, shape.parameters->floats());
+    return chunked_bytes(codec, parameters) + (floats - parameters) * sizeof(float);
+  };
+  const std::uint64_t begin = bytes_before(range.first);
+  Formed part{whole.coding, whole.bytes.subspan(begin, bytes_before(range.end()) - begin), whole.keep};
+  part.coding.bytes = part.bytes.size();
+  return part;
+}
+
+Formed form_part(std::span<const float> floats, const BlockShape& shape, FloatRange range,
+                 const GradientCodec& codec) {
+  const std::uint64_t parameters = parameters_in(range, shape);
+  const std::uint64_t coded = chunked_bytes(codec, parameters);
+  auto bytes = std::make_shared<std::vector<std::byte>>(coded + (range.count - parameters) * sizeof(float));
+  encode_chunks(floats.first(parameters), codec, std::span(*bytes).first(coded));
+  std::ranges::copy(std::as_bytes(floats.subspan(parameters)), std::span(*bytes).subspan(coded).begin());
+  return {{.form = Form::gradient,
+           .gradient_kind = static_cast<std::uint8_t>(codec.kind),
+           .rank = codec.rank,
+           .bytes = bytes->size()},
+          *bytes,
+          bytes};
 }
 
 BlockEncoder::BlockEncoder(BlockShape shape, float momentum)
@@ -64,7 +111,8 @@ Formed BlockEncoder::encode(std::span<const float> block, const GradientCodec& c
            .gradient_kind = static_cast<std::uint8_t>(codec.kind),
            .rank = codec.rank,
            .bytes = bytes->size()},
-          std::move(bytes)};
+          *bytes,
+          bytes};
 }
 
 GradientCodec gradient_codec_of(const Coding& coding) {
@@ -79,15 +127,18 @@ AnswerCoding coding_of(const AnswerForm& form) {
           .density = static_cast<float>(form.gradient.density),
           .lossless = form.automatic ? kAutomatic : static_cast<std::uint8_t>(form.section.lossless.kind),
           .level = form.section.lossless.level,
-          .shuffle_width = form.section.shuffle_width};
+          .shuffle_width = form.section.shuffle_width,
+          .part_floats = form.part_floats};
 }
 
 Result<AnswerForm> form_of(const AnswerCoding& coding) {
-  AnswerForm form{.form = coding.form, .automatic = coding.lossless == kAutomatic};
+  AnswerForm form{
+      .form = coding.form, .automatic = coding.lossless == kAutomatic, .part_floats = coding.part_floats};
   if ((!is_known(coding.lossless) && !form.automatic) || !is_shuffle_width(coding.shuffle_width))
     return corrupt(fmt::format("codec {} is not known", coding.lossless));
   if (!form.automatic) form.section.lossless = {static_cast<LosslessKind>(coding.lossless), coding.level};
   form.section.shuffle_width = coding.shuffle_width;
+  if (coding.form == Form::generic && coding.part_floats > 0) return corrupt("parts of a generic payload");
   if (coding.form != Form::gradient) return form;
   form.gradient = {.kind = static_cast<GradientKind>(coding.gradient_kind),
                    .density = static_cast<double>(coding.density),
@@ -95,6 +146,8 @@ Result<AnswerForm> form_of(const AnswerCoding& coding) {
   // The codec's own reader knows what makes one.
   if (form.gradient.kind > GradientKind::powersgd || !parse_gradient_codec(to_string(form.gradient)).ok())
     return corrupt(fmt::format("gradient codec {} is not known", coding.gradient_kind));
+  if (form.part_floats > 0 && (!form.gradient.by_chunks() || form.part_floats % kGradientChunk != 0))
+    return corrupt(fmt::format("parts of {} floats of {}", form.part_floats, to_string(form.gradient)));
   return form;
 }
 
@@ -110,9 +163,13 @@ std::uint64_t formed_bytes_max(const Coding& coding, const Target& target) {
     }
     case Form::gradient: {
       if (target.block == nullptr) return 0;
-      const std::uint64_t buffers = target.block->floats - target.block->parameters->floats();
-      return encoded_bytes_max(gradient_codec_of(coding), *target.block->parameters) +
-             buffers * sizeof(float);
+      const FloatRange range = target.range();
+      const std::uint64_t parameters = parameters_in(range, *target.block);
+      const std::uint64_t buffers = (range.count - parameters) * sizeof(float);
+      const GradientCodec codec = gradient_codec_of(coding);
+      if (is_whole(range, *target.block))
+        return encoded_bytes_max(codec, *target.block->parameters) + buffers;
+      return codec.by_chunks() ? chunked_bytes(codec, parameters) + buffers : 0;
     }
   }
   return 0;

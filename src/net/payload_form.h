@@ -20,7 +20,10 @@ namespace w5xde {
 // What a payload is in its form; no bytes where it is direct.
 struct Formed {
   Coding coding;
-  std::shared_ptr<const std::vector<std::byte>> bytes;
+  Bytes bytes = {};
+  std::shared_ptr<const void> keep = nullptr;  // the bytes' memory
+
+  bool direct() const { return coding.form == Form::direct; }
 };
 
 Formed form_generic(std::span<const TensorView> tensors);
@@ -30,6 +33,26 @@ struct BlockShape {
   std::shared_ptr<const BlockLayout> parameters;
   std::uint64_t floats = 0;  // of all
 };
+
+// A block travels in so many parts at most.
+inline constexpr std::uint64_t kPartsMax = 1024;
+
+// Floats first … first + count - 1 of a block.
+struct FloatRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+
+  std::uint64_t end() const { return first + count; }
+  bool operator==(const FloatRange&) const = default;
+};
+// The part that begins at this float, of at most so many (0: of all that are left).
+FloatRange part_at(std::uint64_t first, std::uint64_t part_floats, const BlockShape& shape);
+
+// Part of a block that was formed as a whole, with a codec by chunks; it begins with a chunk.
+Formed part_of(const Formed& whole, const BlockShape& shape, FloatRange range);
+// Part of a block that was not.
+Formed form_part(std::span<const float> floats, const BlockShape& shape, FloatRange range,
+                 const GradientCodec& codec);
 
 // Codes one node's blocks, one after the other: it has what the codec's error feedback keeps.
 class BlockEncoder {
@@ -53,18 +76,23 @@ struct AnswerForm {
   Form form = Form::direct;
   GradientCodec gradient;
   SectionCodec section;
-  bool automatic = false;  // the node finds out which lossless codec pays
+  bool automatic = false;         // the node finds out which lossless codec pays
+  std::uint64_t part_floats = 0;  // 0: in one piece
   bool operator==(const AnswerForm&) const = default;
 };
 AnswerCoding coding_of(const AnswerForm& form);
 // corrupt when there is no such codec.
 Result<AnswerForm> form_of(const AnswerCoding& coding);
 
-// Where a payload belongs, and what it must be. `block` is null where tensors are no model's floats.
+// Where a payload belongs, and what it must be. `block` is null where tensors are no model's floats; the
+// tensor is its floats from first_float on otherwise.
 struct Target {
   MutableBytes raw;
   const TensorList& tensors;
   const BlockShape* block = nullptr;
+  std::uint64_t first_float = 0;
+
+  FloatRange range() const { return {first_float, tensors[0].shape.elements()}; }
 };
 
 // The most that such a payload may have before its lossless codec; 0: it must not have this form here.

@@ -120,7 +120,10 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   if (!engine_) return corrupt("a lease before the model");
   W5XDE_TRY(arriving_.lease, decode_lease(head, limits_));
   const Lease& lease = arriving_.lease;
-  W5XDE_CHECK(form_of(lease.answer));
+  W5XDE_TRY(const AnswerForm answer, form_of(lease.answer));
+  const std::uint64_t floats = replica_->shape().floats;
+  if (answer.part_floats > 0 && (floats - 1) / answer.part_floats >= kPartsMax)
+    return corrupt(fmt::format("parts of {} floats of {}", answer.part_floats, floats));
   const std::uint64_t bytes = payload_bytes_of(lease.tensors);
   arriving_.payload = std::make_shared<AlignedBuffer>(bytes);
   return receiver_.place(header, lease.coding, {{arriving_.payload->data(), bytes}, lease.tensors});
@@ -245,11 +248,6 @@ void Node::computed(const Lease& lease, Result<Computed> result) {
 Status Node::answer(const Lease& lease, Computed& result) {
   lease_seconds_ = seconds_of(result.busy);
   slots_computed_ += lease.block.slot_count;
-  Formed formed;
-  if (result.values) {
-    W5XDE_TRY(formed, form_answer(lease, *result.values));
-  }
-  const Duration codec = sender_.stats().busy + receiver_.stats().busy + coding_;
   Contribution contribution{.lease_id = lease.lease_id,
                             .step = lease.step,
                             .version = version_computed_,
@@ -258,49 +256,66 @@ Status Node::answer(const Lease& lease, Computed& result) {
                             .loss_sum = result.sums.loss,
                             .correct = result.correct,
                             .compute_ns = static_cast<std::uint64_t>(result.busy.count()),
-                            .wait_ns = std::exchange(wait_ns_, 0),
-                            .codec_ns = static_cast<std::uint64_t>((codec - codec_told_).count()),
-                            .coding = formed.coding};
-  codec_told_ = codec;
-  head_.clear();
-  if (!result.values) {
-    encode(contribution, head_);
-    return send_cold(FrameType::contribution, head_);
+                            .wait_ns = std::exchange(wait_ns_, 0)};
+  if (result.values) {
+    W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
+    return send_floats(std::move(contribution), how, std::move(result.values));
   }
-  const auto floats = static_cast<std::int64_t>(engine_->description().floats());
-  contribution.tensors = {{DType::f32, Shape{floats}}};
+  contribution.codec_ns = codec_until_now();
+  head_.clear();
   encode(contribution, head_);
-  const TensorView values({result.values->data(), static_cast<std::size_t>(floats) * sizeof(float)},
-                          DType::f32, Shape{floats});
-  // When the last byte is written the memory comes back.
-  std::shared_ptr<AlignedBuffer> keep(result.values.release(), [returned = returned_](AlignedBuffer* buffer) {
-    returned->emplace_back(buffer);
-  });
-  W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
-  return sender_.send(*connection_, FrameType::contribution, head_,
-                      {.tensors = {&values, 1},
-                       .formed = std::move(formed),
-                       .keep = std::move(keep),
-                       .lossless = {how.section, how.automatic ? &policy_ : nullptr}});
+  return send_cold(FrameType::contribution, head_);
 }
 
-// The contribution in the form that the lease asks for.
-Result<Formed> Node::form_answer(const Lease& lease, const AlignedBuffer& values) {
-  W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
-  if (how.form == Form::direct) return Formed();
+// In the form that the lease asks for, in one piece or in parts.
+Status Node::send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values) {
+  const BlockShape& shape = replica_->shape();
+  const std::span<const float> block(reinterpret_cast<const float*>(values->data()), shape.floats);
+  const Formed whole = form_answer(how, contribution.step, block);
+  contribution.codec_ns = codec_until_now();
+  // When the last byte is written the memory comes back.
+  const std::shared_ptr<AlignedBuffer> keep(
+      values.release(), [returned = returned_](AlignedBuffer* buffer) { returned->emplace_back(buffer); });
+  FloatRange part = part_at(0, how.part_floats, shape);
+  for (std::size_t number = 0; part.count > 0; ++number, part = part_at(part.end(), how.part_floats, shape)) {
+    if (policies_.size() == number) policies_.emplace_back();
+    const bool in_parts = part.count < shape.floats;
+    Formed formed = in_parts && !whole.direct() ? part_of(whole, shape, part) : whole;
+    contribution.first_float = part.first;
+    contribution.coding = formed.coding;
+    contribution.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(part.count)}}};
+    head_.clear();
+    encode(contribution, head_);
+    const TensorView floats(std::as_bytes(block.subspan(part.first, part.count)), DType::f32,
+                            contribution.tensors[0].shape);
+    W5XDE_CHECK(sender_.send(*connection_, FrameType::contribution, head_,
+                             {.tensors = {&floats, 1},
+                              .formed = std::move(formed),
+                              .keep = keep,
+                              .lossless = {how.section, how.automatic ? &policies_[number] : nullptr}}));
+  }
+  return {};
+}
+
+Formed Node::form_answer(const AnswerForm& how, std::uint64_t step, std::span<const float> block) {
+  if (how.form == Form::direct) return {};
   const Instant begun = SteadyClock().now();
-  const std::uint64_t floats = engine_->description().floats();
-  const std::span<const float> block(reinterpret_cast<const float*>(values.data()), floats);
   Formed formed;
   if (how.form == Form::generic) {
-    const TensorView view(std::as_bytes(block), DType::f32, Shape{static_cast<std::int64_t>(floats)});
+    const TensorView view(std::as_bytes(block), DType::f32, Shape{static_cast<std::int64_t>(block.size())});
     formed = form_generic({&view, 1});
   } else {
-    formed = encoder_->encode(block, how.gradient, step_encoded_ == lease.step);
-    step_encoded_ = lease.step;
+    formed = encoder_->encode(block, how.gradient, step_encoded_ == step);
+    step_encoded_ = step;
   }
   coding_ += SteadyClock().now() - begun;
   return formed;
+}
+
+// What codecs took since a contribution last said.
+std::uint64_t Node::codec_until_now() {
+  const Duration codec = sender_.stats().busy + receiver_.stats().busy + coding_;
+  return static_cast<std::uint64_t>((codec - std::exchange(codec_told_, codec)).count());
 }
 
 Status Node::answer_void(const Lease& lease) {

@@ -88,12 +88,14 @@ class Node final : private Connection::Owner {
   void compute(Pending pending);
   void computed(const Lease& lease, Result<Computed> result);
   Status answer(const Lease& lease, Computed& result);
-  Result<Formed> form_answer(const Lease& lease, const AlignedBuffer& values);
+  Status send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values);
+  Formed form_answer(const AnswerForm& how, std::uint64_t step, std::span<const float> block);
   Status answer_void(const Lease& lease);
   Status send_feedback(bool leaving);
   void end_leave();
 
   std::uint64_t wait_until_now();
+  std::uint64_t codec_until_now();
 
   Loop& loop_;
   NodeOptions options_;
@@ -109,7 +111,7 @@ class Node final : private Connection::Owner {
   std::unique_ptr<Engine> engine_;
   std::optional<Computation> computation_;
   std::optional<BlockEncoder> encoder_;
-  LosslessPolicy policy_;  // of contributions
+  std::vector<LosslessPolicy> policies_;  // of contributions, one for each part
   PayloadSender sender_;
   PayloadReceiver receiver_;
   AlignedBuffer feedback_;  // another node's, arriving

@@ -19,13 +19,14 @@ Status Replica::begin(const Parameters& parameters) {
         fmt::format("parameters of {} floats; this model has {}", parameters.floats_total, shape_.floats));
   }
   const bool difference = parameters.base != kNoVersion;
-  if (difference && (!state_ || parameters.base != version_ || parameters.first_float != 0 ||
-                     parameters.tensors[0].shape.elements() != shape_.floats)) {
+  if (difference && (!state_ || parameters.base != version_)) {
     return corrupt(fmt::format("a difference to version {}, which is not the one here", parameters.base));
   }
   if (parameters.coding.form == Form::gradient && !difference)
     return corrupt("parameters through a gradient codec that are no difference");
-  if (!landing_ || parameters.version != arriving_.version || difference) {
+  if (!landing_ || parameters.version != arriving_.version || parameters.base != arriving_.base ||
+      parameters.first_float == 0) {
+    landing_ = nullptr;
     landing_ = take();
     landed_floats_ = 0;
   }
@@ -36,7 +37,7 @@ Status Replica::begin(const Parameters& parameters) {
 Target Replica::target() {
   const MutableBytes raw(landing_->data() + arriving_.first_float * sizeof(float),
                          arriving_.tensors[0].byte_count());
-  return {raw, arriving_.tensors, &shape_};
+  return {raw, arriving_.tensors, &shape_, arriving_.first_float};
 }
 
 Result<MutableBytes> Replica::place(const FrameHeader& header, Parameters parameters,
@@ -47,17 +48,19 @@ Result<MutableBytes> Replica::place(const FrameHeader& header, Parameters parame
 }
 
 // Element by element as the coordinator adds it, so that both have the same bits.
-void Replica::add_difference() {
+void Replica::add_difference(FloatRange part) {
   const auto* before = reinterpret_cast<const float*>(state_->data());
   auto* after = reinterpret_cast<float*>(landing_->data());
-  for (std::uint64_t i = 0; i < shape_.parameters->floats(); ++i) after[i] = before[i] + after[i];
+  const std::uint64_t end = std::min(part.end(), shape_.parameters->floats());
+  for (std::uint64_t i = part.first; i < end; ++i) after[i] = before[i] + after[i];
 }
 
 Result<bool> Replica::finish(const FrameHeader& header, Bytes payload, PayloadReceiver& receiver) {
   W5XDE_CHECK(receiver.finish(header, payload, arriving_.coding, target()));
-  landed_floats_ += arriving_.tensors[0].shape.elements();
+  const FloatRange part = target().range();
+  if (arriving_.base != kNoVersion) add_difference(part);
+  landed_floats_ += part.count;
   if (landed_floats_ < shape_.floats) return false;
-  if (arriving_.base != kNoVersion) add_difference();
   state_ = std::move(landing_);
   landing_ = nullptr;
   version_ = arriving_.version;

@@ -12,8 +12,9 @@
 
 namespace w5xde {
 
-// A node's copy of the model's floats: the newest whole version, and the one that is arriving, in ranges or
-// as the difference to the one that is there. Loop thread only; a State may be read by any while it is held.
+// A node's copy of the model's floats: the newest whole version, and the one that is arriving, in parts, as
+// it is or as the difference to the one that is there. Loop thread only; a State may be read by any while it
+// is held.
 class Replica {
  public:
   using State = std::shared_ptr<AlignedBuffer>;
@@ -35,7 +36,7 @@ class Replica {
  private:
   Status begin(const Parameters& parameters);
   Target target();
-  void add_difference();
+  void add_difference(FloatRange part);
 
   BlockShape shape_;
   State state_;

@@ -41,7 +41,7 @@ class ReplicaTest : public testing::Test {
     Parameters parameters = flat(version, 0, kFloats + kBuffers);
     parameters.base = base;
     parameters.coding = formed.coding;
-    return say(parameters, *formed.bytes);
+    return say(parameters, formed.bytes);
   }
   float at(std::size_t i) const { return reinterpret_cast<const float*>(replica_.state()->data())[i]; }
 

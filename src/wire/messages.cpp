@@ -81,6 +81,7 @@ void write_answer(ByteWriter& writer, const AnswerCoding& answer) {
   writer.write(answer.lossless);
   writer.write(answer.level);
   writer.write(answer.shuffle_width);
+  writer.write_varint(answer.part_floats);
 }
 
 Result<AnswerCoding> read_answer(ByteReader& reader) {
@@ -92,6 +93,7 @@ Result<AnswerCoding> read_answer(ByteReader& reader) {
   answer.lossless = reader.read<std::uint8_t>();
   answer.level = reader.read<std::int32_t>();
   answer.shuffle_width = reader.read<std::uint8_t>();
+  answer.part_floats = reader.read_varint();
   return answer;
 }
 
@@ -240,6 +242,7 @@ void encode(const Contribution& message, Head& head) {
   writer.write(message.compute_ns);
   writer.write(message.wait_ns);
   writer.write(message.codec_ns);
+  writer.write_varint(message.first_float);
   write_coding(writer, message.coding);
   encode_tensor_list(message.tensors, writer);
 }
@@ -257,6 +260,7 @@ Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
   message.compute_ns = reader.read<std::uint64_t>();
   message.wait_ns = reader.read<std::uint64_t>();
   message.codec_ns = reader.read<std::uint64_t>();
+  message.first_float = reader.read_varint();
   W5XDE_TRY(message.coding, read_coding(reader, limits));
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "contribution"));

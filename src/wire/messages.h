@@ -62,6 +62,7 @@ struct AnswerCoding {
   std::uint8_t lossless = 0;  // a LosslessKind; 255: whichever the node finds to pay
   std::int32_t level = 0;     // of that
   std::uint8_t shuffle_width = 0;
+  std::uint64_t part_floats = 0;  // it travels in parts of so many; 0: in one piece
   bool operator==(const AnswerCoding&) const = default;
 };
 
@@ -82,7 +83,8 @@ struct SampleNumber {
 
 // Coordinator to node: compute these slots of this step, with this version of the parameters. The tensors are
 // the slots' samples, one slot's after the other's: inputs, then targets. Where samples have numbers, only
-// those that the node does not have are in the tensors. A node answers every lease with one contribution.
+// those that the node does not have are in the tensors. A node answers every lease with one contribution, in
+// one piece or in parts.
 struct Lease {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
@@ -104,6 +106,8 @@ struct Lease {
 // Node to coordinator: what a lease's slots came to, added up along the tree. One flat tensor when it
 // trained: the gradient, then buffers. None when it evaluated, or when the lease was void before it was
 // begun: a newer version of the parameters had come. The times are since the node's last contribution.
+// In parts, all of them say the same, but for the floats that they bring: in order, and the last one
+// completes it.
 struct Contribution {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
@@ -115,6 +119,7 @@ struct Contribution {
   std::uint64_t compute_ns = 0;
   std::uint64_t wait_ns = 0;  // for a lease, or for its parameters
   std::uint64_t codec_ns = 0;
+  std::uint64_t first_float = 0;  // of the tensor, in the whole block
   Coding coding;
   TensorList tensors;
   bool operator==(const Contribution&) const = default;
@@ -123,7 +128,7 @@ struct Contribution {
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
 
 // Coordinator to node: the floats from first_float on of a version of the parameter block. Large blocks come
-// in ranges. With a base, what is to be added to that version instead, in one piece.
+// in parts, in order. With a base, what is to be added to that version instead.
 struct Parameters {
   std::uint64_t version = 0;
   std::uint64_t base = kNoVersion;

@@ -103,7 +103,8 @@ AnswerCoding any_answer() {
           *rc::gen::arbitrary<float>(),
           *rc::gen::arbitrary<std::uint8_t>(),
           *rc::gen::arbitrary<std::int32_t>(),
-          *rc::gen::arbitrary<std::uint8_t>()};
+          *rc::gen::arbitrary<std::uint8_t>(),
+          *rc::gen::arbitrary<std::uint64_t>()};
 }
 
 template <class Message>
@@ -147,8 +148,9 @@ Lease any() {
 template <>
 Contribution any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
-  return {*number, *number, *number, *any_block(), *number,      *rc::gen::arbitrary<double>(),
-          *number, *number, *number, *number,      any_coding(), *any_tensors()};
+  return {*number,       *number, *number, *any_block(), *number, *rc::gen::arbitrary<double>(),
+          *number,       *number, *number, *number,      *number, any_coding(),
+          *any_tensors()};
 }
 template <>
 Parameters any() {
@@ -242,7 +244,7 @@ TEST(MessagesTest, a_lease_has_these_bytes) {
                     .seed = 4,
                     .block = {8, 2},
                     .work = Work::evaluate,
-                    .answer = {Form::gradient, 6, 4, 1.0F, 3, -2, 4},
+                    .answer = {Form::gradient, 6, 4, 1.0F, 3, -2, 4, 300},
                     .slot_samples = {429, 1},
                     .tensors = {{DType::f32, Shape{430}, false, "w"}, {DType::u8, Shape{430}, false, ""}}};
   EXPECT_EQ(hex_of(encoded(lease)),
@@ -260,6 +262,7 @@ TEST(MessagesTest, a_lease_has_these_bytes) {
             "03"                // lossless codec
             "feffffff"          // level
             "04"                // shuffle width
+            "ac02"              // floats a part
             "ad03"              // samples of the first slot
             "01"                // samples of the second slot
             "00"                // samples have no numbers
@@ -331,6 +334,7 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
                                   .compute_ns = 7,
                                   .wait_ns = 8,
                                   .codec_ns = 9,
+                                  .first_float = 300,
                                   .tensors = kTensors};
   EXPECT_EQ(hex_of(encoded(contribution)),
             "0100000000000000"  // lease
@@ -344,6 +348,7 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
             "0700000000000000"  // nanoseconds computing
             "0800000000000000"  // waiting
             "0900000000000000"  // in codecs
+            "ac02"              // first float
             "00" +              // the payload is direct
                 kTensorsHex);
 }

@@ -1,0 +1,81 @@
+// A step that is taken part by part: what is here of every slot is added up, stepped, and on its way to the
+// nodes while the rest still arrives. Both directions of a link are busy then, instead of one after the
+// other.
+//
+// Floats do not mix in a step (but in a norm, for clipping), so that the bits are the same. Nor does it
+// matter who brings the rest of a block whose node is lost: a contribution is the same whoever computes it.
+#include <algorithm>
+#include <cmath>
+
+#include "coordinator/coordinator.h"
+
+namespace w5xde {
+
+// Of contributions and versions; 0: they travel in one piece.
+std::uint64_t Coordinator::part_floats() const {
+  const std::uint64_t asked = options_.config.transport.part_bytes / sizeof(float);
+  const std::uint64_t floats = std::max(asked, (shape_.floats + kPartsMax - 1) / kPartsMax);
+  if (asked == 0 || 2 * floats > shape_.floats) return 0;
+  return floats < kGradientChunk ? floats : floats / kGradientChunk * kGradientChunk;
+}
+
+bool Coordinator::by_parts() const {
+  const RunConfig& config = options_.config;
+  return config.mode == Mode::sync && learner_->steps_by_parts() && !config.growth.grows() &&
+         !config.transport.generic() && broadcast_->codec().by_chunks() && part_floats() > 0;
+}
+
+std::vector<Landing> Coordinator::landings() const {
+  std::vector<Landing> landings;
+  for (const auto& [id, landing] : landings_) landings.push_back(landing);
+  return landings;
+}
+
+void Coordinator::forget_landings(SlotBlock answered) {
+  std::erase_if(landings_, [&](const auto& member) { return member.second.block.overlaps(answered); });
+}
+
+Status Coordinator::landing(Session& session, const Contribution& contribution, std::span<float> values,
+                            std::uint64_t landed) {
+  if (phase_ != Phase::training || options_.config.mode != Mode::sync) return {};
+  const auto part = values.first(landed).subspan(contribution.first_float);
+  // What is no number is dealt with when all of it is here.
+  if (!std::isfinite(contribution.loss_sum) || !all_finite(part)) {
+    forget_landing(session.id());
+    return {};
+  }
+  if (contribution.first_float == 0) {
+    const bool wanted = round_->awaits(session.id(), contribution.lease_id);
+    const bool twice = std::ranges::any_of(
+        landings_, [&](const auto& member) { return member.second.block.overlaps(contribution.block); });
+    if (!wanted || twice) return {};
+    landings_[session.id()] = {
+        .block = contribution.block, .values = values, .samples = contribution.samples};
+  }
+  const auto found = landings_.find(session.id());
+  if (found == landings_.end()) return {};
+  found->second.landed = landed;
+  if (stopping_) stop_asked_ = loop_.now();  // a step that is begun is ended, as long as it goes on
+  step_parts();
+  return {};
+}
+
+void Coordinator::step_parts() {
+  if (landings_.empty() || !gate_open() || !may_step() || !by_parts()) return;
+  const auto landing = landings();
+  const Reduction::Part part = reduction_->next_part(landing);
+  if (part.empty()) return;
+  if (!learner_->apply_part(reduction_->take_part(part, landing, &pool_), part.samples))
+    return diverged("its gradient is not finite");
+  for (auto& [id, session] : sessions_) send_ahead(*session);
+}
+
+// To a node that has leases of the next step, and has taken what it was sent before: nothing piles up for it.
+void Coordinator::send_ahead(Session& session) {
+  if (!session.is_ready() || !learner_->next() || !session.has_lease_of(learner_->version() + 1)) return;
+  if (session.connection().queued_bytes() > 0) return;
+  if (Status sent = session.send_ahead(*learner_, *broadcast_, codec_down()); !sent.ok())
+    session.close(std::move(sent).error());
+}
+
+}  // namespace w5xde
