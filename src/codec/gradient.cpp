@@ -72,6 +72,7 @@ std::string to_string(const GradientCodec& codec) {
 namespace {
 
 std::size_t topk_count(const GradientCodec& codec, const BlockLayout& layout) {
+  if (codec.density >= 1) return layout.floats();  // all of it, whatever it is
   const double wanted = std::ceil(codec.density * static_cast<double>(layout.parameters()));
   return std::min(static_cast<std::size_t>(layout.floats()), static_cast<std::size_t>(wanted));
 }

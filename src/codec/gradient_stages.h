@@ -42,7 +42,8 @@ Status decode_int8(Bytes encoded, std::span<float> values);
 bool encode_onebit(std::span<const float> gradient, Feedback feedback, std::byte* to);
 Status decode_onebit(Bytes encoded, std::span<float> values);
 
-// Finds the `count` floats of the largest magnitude; of equal ones, the first.
+// Finds the `count` floats of the largest magnitude; of equal ones, the first. Fewer, where the
+// others are zero or next to nothing beside the largest; all, if all are asked for.
 class TopK {
  public:
   // Their places, in order, valid until the next call.

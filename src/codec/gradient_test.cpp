@@ -200,12 +200,27 @@ TEST(TopK, finds_what_sorting_finds) {
     std::iota(sorted.begin(), sorted.end(), 0u);
     std::ranges::stable_sort(sorted, std::greater<>(), [&](std::uint32_t i) { return std::abs(values[i]); });
     for (const std::size_t count : {0u, 1u, 3u, 650u, 5000u, 65535u, 65536u}) {
+      const auto found = top.find(values, count);
+      ASSERT_LE(found.size(), count);
       std::vector<std::uint32_t> expected(sorted.begin(),
-                                          sorted.begin() + static_cast<std::ptrdiff_t>(count));
+                                          sorted.begin() + static_cast<std::ptrdiff_t>(found.size()));
       std::ranges::sort(expected);
-      EXPECT_TRUE(std::ranges::equal(top.find(values, count), expected)) << "seed " << seed << ", " << count;
+      EXPECT_TRUE(std::ranges::equal(found, expected)) << "seed " << seed << ", " << count;
+      if (found.size() == count) continue;
+      const float left_out = std::abs(values[sorted[found.size()]]), largest = std::abs(values[sorted[0]]);
+      EXPECT_LT(left_out, largest / 65536) << "seed " << seed << ", " << count;
     }
   }
+}
+
+TEST(TopK, zeros_and_what_rounding_left_are_not_said_for_want_of_others) {
+  std::vector<float> values(4096);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 0 ? 1e-9f : 0;
+  values[17] = 0.5f;
+  values[4000] = -0.001f;
+  gradient::TopK top;
+  const auto found = top.find(values, 100);
+  EXPECT_EQ(std::vector(found.begin(), found.end()), (std::vector<std::uint32_t>{17, 4000}));
 }
 
 // Deep Gradient Compression: what is held back arrives with the momentum that it would have gathered.

@@ -59,6 +59,17 @@ std::uint32_t large_ones(const float* block, std::int32_t least) {
 }
 #endif
 
+// Nothing below this is worth its place: what rounding left of a float that was said would else be said, for
+// want of others, over and over.
+constexpr int kNegligibleBits = 16;
+
+std::int32_t least_worth_saying(std::span<const float> values) {
+  constexpr std::int32_t kBits = kNegligibleBits << 23;  // so many halvings, as a float's exponent counts
+  std::int32_t largest = 0;
+  for (const float value : values) largest = std::max(largest, magnitude(value));
+  return std::max(1, largest - kBits);
+}
+
 constexpr std::uint64_t varint_bytes(std::uint64_t value) {
   return (static_cast<std::uint64_t>(std::bit_width(value | 1u)) + 6) / 7;
 }
@@ -98,10 +109,14 @@ std::span<const std::uint32_t> TopK::find(std::span<const float> values, std::si
   const double wanted =
       static_cast<double>(count) / static_cast<double>(values.size()) * static_cast<double>(sample_.size());
   auto rank = static_cast<std::size_t>(wanted + 4 * std::sqrt(wanted) + kBlock);
+  const std::int32_t floor = count < values.size() ? least_worth_saying(values) : 0;
+  std::int32_t border = 0;
   do {
-    collect(values, rank < sample_.size() ? largest_of_rank(sample_, rank) : 0);
+    border = std::max(floor, rank < sample_.size() ? largest_of_rank(sample_, rank) : 0);
+    collect(values, border);
     rank *= 4;
-  } while (places_.size() < count);
+  } while (places_.size() < count && border > floor);
+  if (places_.size() <= count) return places_;
 
   const std::int32_t least = largest_of_rank(magnitudes_, count);
   // How many of exactly that are among them.
