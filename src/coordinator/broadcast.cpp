@@ -203,6 +203,7 @@ Status Broadcast::send(const Learner& learner, SentVersion& sent, PartCodecs cod
                        PayloadStats& stats) {
   show(learner);
   const SentVersion before = std::exchange(sent, {.version = learner.version()});
+  const std::uint64_t bytes_before = stats.wire_bytes;
   const auto first = std::ranges::find(differences_, before.version, &Parts::from);
   std::uint64_t bytes = 0;
   for (auto each = first; each != differences_.end(); ++each) bytes += each->bytes();
@@ -213,10 +214,16 @@ Status Broadcast::send(const Learner& learner, SentVersion& sent, PartCodecs cod
   if (differs) {
     for (auto each = first; each != differences_.end(); ++each)
       W5XDE_CHECK(send(*each, nullptr, each == first ? had : 0, codecs, connection, stats));
-    return {};
+  } else {
+    const Learner::State& state = coded() ? shown_ : learner.state();
+    W5XDE_CHECK(send(whole(state, learner.version(), shape_.floats), state, had, codecs, connection, stats));
   }
-  const Learner::State& state = coded() ? shown_ : learner.state();
-  return send(whole(state, learner.version(), shape_.floats), state, had, codecs, connection, stats);
+  if (before.version + 1 == learner.version()) {
+    const auto taken =
+        static_cast<double>(stats.wire_bytes - bytes_before + (had > 0 ? before.next_bytes : 0));
+    usual_bytes_ = usual_bytes_ == 0 ? taken : 0.8 * usual_bytes_ + 0.2 * taken;
+  }
+  return {};
 }
 
 Status Broadcast::send_ahead(const Learner& learner, SentVersion& sent, PartCodecs codecs,
@@ -231,7 +238,10 @@ Status Broadcast::send_ahead(const Learner& learner, SentVersion& sent, PartCode
   const std::uint64_t had = sent.next_is_difference == differs ? sent.next_floats : 0;
   sent.next_floats = parts.floats();
   sent.next_is_difference = differs;
-  return send(parts, learner.next(), had, codecs, connection, stats);
+  const std::uint64_t bytes_before = stats.wire_bytes;
+  W5XDE_CHECK(send(parts, learner.next(), had, codecs, connection, stats));
+  sent.next_bytes = (had > 0 ? sent.next_bytes : 0) + stats.wire_bytes - bytes_before;
+  return {};
 }
 
 }  // namespace w5xde

@@ -16,6 +16,7 @@ namespace w5xde {
 struct SentVersion {
   std::uint64_t version = kNoVersion;
   std::uint64_t next_floats = 0;
+  std::uint64_t next_bytes = 0;  // that it took
   bool next_is_difference = false;
 };
 
@@ -49,6 +50,9 @@ class Broadcast {
   // Sends what it lacks of the next version, as far as that is there, to a node that has the one before.
   Status send_ahead(const Learner& learner, SentVersion& sent, PartCodecs codecs, Connection& connection,
                     PayloadStats& stats);
+
+  // What a version takes on its way to a node that has the one before, of late; 0 while none did.
+  double usual_bytes() const { return usual_bytes_; }
 
   // Whoever asks for the learner's version from here on is shown this. To be called for every version of
   // which parts were sent ahead.
@@ -118,6 +122,7 @@ class Broadcast {
   // then.
   std::optional<Parts> next_difference_;
   Learner::State next_shown_;
+  double usual_bytes_ = 0;
   std::deque<Parts> differences_;  // each begins where the one before ends
   std::uint64_t difference_bytes_ = 0;
   std::vector<Parts> wholes_;  // of the last version that was sent whole, and of the next

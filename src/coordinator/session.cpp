@@ -274,10 +274,10 @@ double Session::exchange_seconds() const {
   return kExchangeSeconds + round_trip + bytes * seconds_per_byte;
 }
 
-double Session::step_seconds() {
+double Session::step_seconds(double version_bytes, bool overlaps) {
   const double rate = connection_->outgoing_bytes_per_second();
-  const double down = rate > 0 ? parameter_bytes_ / rate : 0;
-  return overlaps_ ? std::max(exchange_seconds(), down) : exchange_seconds() + down;
+  const double down = rate > 0 ? version_bytes / rate : 0;
+  return overlaps ? std::max(exchange_seconds(), down) : exchange_seconds() + down;
 }
 
 namespace {
@@ -289,20 +289,11 @@ PayloadSender::Lossless lossless_of(const SectionCodec* codec, LosslessPolicy& p
 }  // namespace
 
 Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
-  const std::uint64_t before = sender_.stats().wire_bytes;
-  W5XDE_CHECK(broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
-  const auto bytes =
-      static_cast<double>(sender_.stats().wire_bytes - before + std::exchange(ahead_bytes_, 0));
-  parameter_bytes_ = parameter_bytes_ == 0 ? bytes : 0.8 * parameter_bytes_ + 0.2 * bytes;
-  return {};
+  return broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats());
 }
 
 Status Session::send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
-  const std::uint64_t before = sender_.stats().wire_bytes;
-  W5XDE_CHECK(
-      broadcast.send_ahead(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
-  ahead_bytes_ += sender_.stats().wire_bytes - before;
-  return {};
+  return broadcast.send_ahead(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats());
 }
 
 std::string Session::describe_down() const {

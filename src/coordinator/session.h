@@ -91,8 +91,6 @@ class Session final : private Connection::Owner {
   // It has leases that it can do nothing with (compute, or find void) before it has this version.
   bool awaits(std::uint64_t version) const;
   bool has_lease_of(std::uint64_t version) const;
-  // They travel in parts, both ways at once.
-  void overlap(bool overlaps) { overlaps_ = overlaps; }
   double outgoing_bytes_per_second() { return connection_->outgoing_bytes_per_second(); }
   // The lossless codecs in use, and how much less they make of it.
   std::string describe_up() const;
@@ -101,8 +99,9 @@ class Session final : private Connection::Owner {
 
   // What a lease and its answer cost beside the computing, as far as is known of the link.
   double exchange_seconds() const;
-  // What a step costs it beside the computing: parameters there, a contribution back.
-  double step_seconds();
+  // What a step costs it beside the computing: a version of so many bytes there, a contribution back, one
+  // after the other or both at once.
+  double step_seconds(double version_bytes, bool overlaps);
 
   // What the summary says of it, kept up to date by the host and by bytes().
   NodeSummary tally;
@@ -148,7 +147,6 @@ class Session final : private Connection::Owner {
   PayloadSender sender_;
   PayloadReceiver receiver_;
   Reduction::Buffer arriving_;
-  bool overlaps_ = false;
   LeaseId arriving_lease_ = 0;  // of which some parts are here
   std::uint64_t landed_floats_ = 0;
   std::uint64_t landed_bytes_ = 0;  // that travelled
@@ -156,10 +154,8 @@ class Session final : private Connection::Owner {
   bool has_feedback_ = false;
   LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
   double contribution_bytes_ = 0;                  // that travel, of the last ones
-  double parameter_bytes_ = 0;                     // likewise
   KeptSamples kept_;
   SentVersion sent_;
-  std::uint64_t ahead_bytes_ = 0;  // of the next version, that are sent
   std::vector<Out> out_;
   Head head_;
 };

@@ -196,9 +196,11 @@ void Coordinator::measure_links() {
 }
 
 void Coordinator::measure_link(Session& session) {
-  session.overlap(by_parts());
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
-  round_->set_step_seconds(session.id(), session.step_seconds());
+  // Of a version as those get it who have the one before: one that has rested is sent more, but once.
+  const double usual = broadcast_->usual_bytes();
+  const double bytes = usual > 0 ? usual : static_cast<double>(shape_.floats * sizeof(float));
+  round_->set_step_seconds(session.id(), session.step_seconds(bytes, by_parts()));
 }
 
 // A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the
