@@ -96,6 +96,33 @@ TEST_F(GradientBounds, int8_loses_a_254th_of_the_chunk_s_largest_at_most) {
     ASSERT_LE(std::abs(got[i] - gradient_[i]), largest_around(i) / 254 * 1.00001f) << i;
 }
 
+TEST_F(GradientBounds, chunks_side_by_side_are_the_block) {
+  for (const char* name : {"none", "fp16", "bf16", "int8"}) {
+    const auto codec = parse_gradient_codec(name).value();
+    ASSERT_TRUE(codec.by_chunks()) << name;
+    GradientEncoder encoder(codec, layout_);
+    const Bytes whole = encoder.encode(gradient_);
+    std::vector<std::byte> parts;
+    std::vector<float> got;
+    constexpr std::size_t kPart = 5 * kGradientChunk;
+    for (std::size_t first = 0; first < gradient_.size(); first += kPart) {
+      const auto floats = std::span(gradient_).subspan(first, std::min(kPart, gradient_.size() - first));
+      std::vector<std::byte> part(chunked_bytes(codec, floats.size()));
+      encode_chunks(floats, codec, part);
+      parts.insert(parts.end(), part.begin(), part.end());
+      std::vector<float> back(floats.size());
+      ASSERT_TRUE(decode_chunks(part, codec, back).ok());
+      got.insert(got.end(), back.begin(), back.end());
+      part.pop_back();
+      EXPECT_FALSE(decode_chunks(part, codec, back).ok());
+    }
+    EXPECT_TRUE(std::ranges::equal(parts, whole)) << name;
+    EXPECT_EQ(got, there_and_back(name)) << name;
+  }
+  for (const char* name : {"onebit", "topk", "powersgd"})
+    EXPECT_FALSE(parse_gradient_codec(name)->by_chunks()) << name;
+}
+
 TEST_F(GradientBounds, onebit_keeps_the_sum_of_each_chunk) {
   const auto got = there_and_back("onebit");
   for (std::size_t first = 0; first < got.size(); first += gradient::kChunk) {

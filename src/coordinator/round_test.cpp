@@ -50,6 +50,22 @@ TEST(Round, the_slots_of_a_lost_node_go_to_those_whose_turn_it_is) {
   EXPECT_EQ(pool.committed.size(), 6u * 8u);
 }
 
+TEST(Round, awaits_the_answer_to_a_lease_of_the_front_step_until_it_has_one) {
+  RoundPool pool({.slots = 1});
+  pool.join(1);
+  ASSERT_EQ(pool.out.size(), 2u) << "this step's, and the next one's ahead of it";
+  const LeaseId first = pool.out[0].lease, ahead = pool.out[1].lease;
+  EXPECT_TRUE(pool.round.awaits(1, first));
+  EXPECT_FALSE(pool.round.awaits(1, ahead));
+  EXPECT_FALSE(pool.round.awaits(2, first));
+  EXPECT_FALSE(pool.round.awaits(1, 77));
+  pool.answer(1);
+  EXPECT_FALSE(pool.round.awaits(1, first));
+  EXPECT_TRUE(pool.round.awaits(1, ahead));
+  pool.leave(1);
+  EXPECT_FALSE(pool.round.awaits(1, ahead));
+}
+
 TEST(Round, leases_the_next_step_ahead_but_no_further) {
   RoundPool pool({.slots = 4});
   pool.join(1);

@@ -16,7 +16,7 @@
 
 namespace w5xde {
 
-inline constexpr std::uint64_t kPartBytesUsual = 512 * kKiB;
+inline constexpr std::uint64_t kPartBytesUsual = 256 * kKiB;
 
 struct Transport {
   std::string preset = "adaptive";

@@ -73,6 +73,40 @@ TEST_F(ReplicaTest, a_difference_is_added_to_parameters_and_takes_the_place_of_b
   EXPECT_EQ(reinterpret_cast<const float*>(before->data())[5], 5.0F) << "a computation may hold it";
 }
 
+TEST_F(ReplicaTest, a_difference_in_parts_is_there_when_the_last_one_is) {
+  EXPECT_EQ(say_whole(3, counting()), "whole");
+  const std::vector<float> change(kFloats + kBuffers, 2.0F);
+  const auto say_part = [&](std::uint64_t first, std::uint64_t count) {
+    const FloatRange range{first, count};
+    const Formed formed =
+        form_part(std::span(change).subspan(first, count), shape_, range, {.kind = GradientKind::bf16});
+    Parameters parameters = flat(4, first, static_cast<std::int64_t>(count));
+    parameters.base = 3;
+    parameters.coding = formed.coding;
+    return say(parameters, formed.bytes);
+  };
+  EXPECT_EQ(say_part(0, 30), "more");
+  EXPECT_EQ(say_part(30, 40), "more") << "parameters and buffers";
+  EXPECT_EQ(replica_.version(), 3u);
+  EXPECT_EQ(at(5), 5.0F) << "what is there stays there meanwhile";
+  EXPECT_EQ(say_part(70, 10), "whole");
+  EXPECT_EQ(replica_.version(), 4u);
+  EXPECT_EQ(at(5), 7.0F);
+  EXPECT_EQ(at(63), 65.0F);
+  EXPECT_EQ(at(64), 2.0F) << "buffers come as they are";
+  EXPECT_EQ(at(79), 2.0F);
+}
+
+TEST_F(ReplicaTest, a_version_that_is_given_up_halfway_begins_anew) {
+  EXPECT_EQ(say_whole(3, counting()), "whole");
+  const auto floats = counting();
+  const Bytes bytes = std::as_bytes(std::span(floats));
+  EXPECT_EQ(say(flat(4, 0, 40), bytes.first(160)), "more");
+  EXPECT_EQ(say(flat(4, 0, 80), bytes), "whole");
+  EXPECT_EQ(say(flat(5, 0, 40), bytes.first(160)), "more");
+  EXPECT_EQ(say(flat(6, 40, 40), bytes.last(160)), "corrupt: parameters with a hole in them");
+}
+
 TEST_F(ReplicaTest, differences_to_what_is_not_here_are_refused) {
   const std::vector<float> change(kFloats + kBuffers, 2.0F);
   EXPECT_EQ(say_difference(3, 4, change, {.kind = GradientKind::bf16}),
