@@ -28,6 +28,9 @@ constexpr double kFirstWindowBytes = 14600;
 constexpr double kPauseSeconds = 0.2;
 // What is left of a link's rate when Ethernet, IP and TCP have their headers.
 constexpr double kGoodput = 0.95;
+// Of so many it is rehearsed who stays out of a step for the link's sake: that takes the square of their
+// number, and of more all are believed to take part.
+constexpr std::uint32_t kNodesReckoned = 32;
 // Fewer nodes take part only where that makes steps so much shorter.
 constexpr double kCrewPays = 0.95;
 
@@ -106,11 +109,13 @@ Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& tr
   // All but a node's last contribution can go up while it computes the next.
   const double early = (step.contributions - step.nodes) * traffic.contribution / rate;
   const double meanwhile = step.seconds * (1 - step.nodes / step.contributions);
-  seconds.link_up = step.nodes * traffic.contribution / rate + std::max(0.0, early - meanwhile);
+  const double early_rest = std::max(0.0, early - meanwhile);
+  const double last = step.nodes * traffic.contribution / rate;
   // One contribution is added up while the next arrives.
   const double adding = step.contributions * work.contribution;
   seconds.coordinator =
-      work.version + std::max(work.contribution, adding - seconds.link_up - step.seconds / 2);
+      work.version + std::max(work.contribution, adding - last - early_rest - step.seconds / 2);
+  seconds.link_up = last + early_rest;
   seconds.round_trips = link.round_trip_seconds + kExchangeSeconds;
   if (seconds.compute + seconds.link_up > kPauseSeconds + link.round_trip_seconds)
     seconds.round_trips += ramp_seconds(traffic.parameters, step.nodes, link);
@@ -126,18 +131,32 @@ void add_bytes(Prediction& prediction, const Situation& situation, double down, 
   prediction.node_bytes_up = up / situation.nodes;
 }
 
+// Which nodes have a part in a step, and how large, when so many of them could.
+Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
+  const LinkSpeed& link = situation.link;
+  const std::uint32_t slots = situation.config.step_slots();
+  const double byte_seconds = link.loopback() ? kSecondsPerByte : 1 / link.bytes_per_second;
+  Rehearsal::Options options{
+      .slots = slots,
+      .grain = lease_grain(traffic.gradient_codec, slots),
+      .nodes = nodes,
+      .slot_seconds = situation.slot_seconds,
+      .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
+      .unsteadiness = link.loopback() ? kUnsteady : kSteady};
+  if (!link.loopback() && nodes <= kNodesReckoned) {
+    options.step_seconds = options.exchange_seconds + traffic.parameters * byte_seconds;
+    // All that there are, but for a crew: it does not take turns.
+    if (nodes == cores_used(situation) && nodes < situation.nodes) {
+      options.nodes = situation.nodes;
+      options.lanes = nodes;
+    }
+  }
+  return Rehearsal::of(options);
+}
+
 Prediction predict_sync(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
   const RunConfig& config = situation.config;
-  const double exchange_seconds =
-      kExchangeSeconds + situation.link.round_trip_seconds +
-      traffic.contribution *
-          (situation.link.loopback() ? kSecondsPerByte : 1 / situation.link.bytes_per_second);
-  Rehearsal step = Rehearsal::of({.slots = config.step_slots(),
-                                  .grain = lease_grain(traffic.gradient_codec, config.step_slots()),
-                                  .nodes = nodes,
-                                  .slot_seconds = situation.slot_seconds,
-                                  .exchange_seconds = exchange_seconds,
-                                  .unsteadiness = situation.link.loopback() ? kUnsteady : kSteady});
+  Rehearsal step = rehearse(situation, traffic, nodes);
   step.seconds += traffic.parameters_decode_seconds +
                   step.contributions / step.nodes * traffic.contribution_encode_seconds;
   Prediction prediction;

@@ -80,7 +80,8 @@ TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {
 }
 
 TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
-  Situation situation = situation_with("100mbit", 0.001, 4);
+  Situation situation = situation_with("100mbit", 10, 4);
+  situation.config.slots = 4;
   situation.config.transport.crew = "all";
   const Prediction step = predict(situation);
   const double seconds = 4 * 4 * kFloats / (12.5e6 * 0.95);
@@ -92,11 +93,21 @@ TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
 }
 
 TEST(PredictionTest, nodes_that_rest_send_nothing) {
-  Situation situation = situation_with("100mbit", 0.001, 10);
+  Situation situation = situation_with("100mbit", 10, 10);
   situation.cores = 2;
+  situation.config.slots = 2;
   situation.config.transport.crew = "all";
-  EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 2);
-  EXPECT_NEAR(predict(situation).bytes_up, 2 * 4 * kFloats, 1e3);
+  EXPECT_NEAR(predict(situation).nodes_computing, 2, 0.1);
+  EXPECT_NEAR(predict(situation).bytes_up, 2 * 4 * kFloats, 0.05 * 2 * 4 * kFloats);
+}
+
+TEST(PredictionTest, a_node_that_the_link_would_keep_too_long_has_no_part) {
+  Situation situation = situation_with("100mbit", 0.001, 4);
+  situation.config.transport.crew = "all";
+  EXPECT_LT(predict(situation).nodes_computing, 1.5);
+  EXPECT_LT(predict(situation).bytes_up, 2.5 * 4 * kFloats);
+  situation.link = parse_link_speed("loopback").value();
+  EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 4);
 }
 
 TEST(PredictionTest, as_many_nodes_take_part_as_make_a_step_faster) {
