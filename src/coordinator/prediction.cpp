@@ -59,13 +59,15 @@ std::uint32_t cores_used(const Situation& situation) {
 struct OwnWork {
   double contribution = 0;  // one, until it is part of the step's sum
   double version = 0;       // the next
+  double leases = 0;        // of a step: their samples
 };
 
 OwnWork work_of(const Situation& situation, const Traffic& traffic) {
   const auto floats = static_cast<double>(situation.shape.floats);
   const double step_seconds = kStepSeconds + cost_of(situation.config.optimizer).seconds;
   return {.contribution = floats * kReduceSeconds + traffic.contribution_decode_seconds,
-          .version = floats * step_seconds + traffic.parameters_encode_seconds};
+          .version = floats * step_seconds + traffic.parameters_encode_seconds,
+          .leases = situation.config.step_slots() * traffic.slot_encode_seconds};
 }
 
 // How much longer than at the link's rate a transfer takes that begins after a pause: what may be on its way
@@ -87,13 +89,14 @@ Prediction::Seconds sync_on_loopback(const Situation& situation, const Traffic& 
   const double end_seconds = kSecondsPerByte / 2;
   const double slots = situation.config.step_slots();
   const OwnWork work = work_of(situation, traffic);
-  return {.compute = step.seconds,
-          // Leases go out while nodes compute, on the cores that they compute on.
-          .link_down = (step.nodes + 1) * traffic.parameters * end_seconds +
-                       slots * traffic.slot * kSecondsPerByte / situation.cores,
-          .link_up = (step.contributions + 1) * traffic.contribution * end_seconds,
-          .round_trips = (step.contributions / situation.cores + 1) * kExchangeSeconds,
-          .coordinator = step.contributions * work.contribution + work.version};
+  return {
+      .compute = step.seconds,
+      // Leases go out while nodes compute, on the cores that they compute on.
+      .link_down = (step.nodes + 1) * traffic.parameters * end_seconds +
+                   slots * traffic.slot * kSecondsPerByte / situation.cores,
+      .link_up = (step.contributions + 1) * traffic.contribution * end_seconds,
+      .round_trips = (step.contributions / situation.cores + 1) * kExchangeSeconds,
+      .coordinator = step.contributions * work.contribution + work.version + work.leases / situation.cores};
 }
 
 Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& traffic,
@@ -140,7 +143,7 @@ Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint
       .slots = slots,
       .grain = lease_grain(traffic.gradient_codec, slots),
       .nodes = nodes,
-      .slot_seconds = situation.slot_seconds,
+      .slot_seconds = situation.slot_seconds + traffic.slot_decode_seconds,
       .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
       .unsteadiness = link.loopback() ? kUnsteady : kSteady};
   if (!link.loopback() && nodes <= kNodesReckoned) {
@@ -197,9 +200,9 @@ Prediction predict_async(const Situation& situation, const Traffic& traffic) {
       std::min(traffic.whole_version, working * traffic.parameters) + traffic.lease + slots * traffic.slot;
   const double up = traffic.contribution;
   const OwnWork work = work_of(situation, traffic);
-  const double compute = slots * situation.slot_seconds + traffic.contribution_encode_seconds +
-                         traffic.parameters_decode_seconds;
-  const double thinking = work.contribution + work.version;
+  const double compute = slots * (situation.slot_seconds + traffic.slot_decode_seconds) +
+                         traffic.contribution_encode_seconds + traffic.parameters_decode_seconds;
+  const double thinking = work.contribution + work.version + slots * traffic.slot_encode_seconds;
   Prediction prediction;
   Prediction::Seconds& seconds = prediction.seconds;
   if (situation.link.loopback()) {

@@ -19,6 +19,7 @@ Situation situation_with(const std::string& link, double slot_seconds, std::uint
   situation.engine_bytes = 100'000'000;
   situation.samples = 60'000;
   situation.sample_bytes = 785;
+  situation.sample_numbers = 785;
   situation.nodes = situation.cores = nodes;
   situation.link = parse_link_speed(link).value();
   return situation;
@@ -69,6 +70,45 @@ TEST(TrafficTest, what_no_node_can_keep_travels_again) {
   Situation situation = situation_with("100mbit", 0.01, 4);
   situation.samples = 10'000'000;
   EXPECT_GT(traffic_of(situation).slot, 0.9 * 32 * 785);
+}
+
+TEST(TrafficTest, numbers_one_by_one_are_a_byte_longer_and_take_time) {
+  Situation situation = situation_with("loopback", 0.01, 4);
+  EXPECT_DOUBLE_EQ(traffic_of(situation).slot_decode_seconds, 0);
+  const double direct = traffic_of(situation).parameters;
+  situation.config.transport.serialization = "generic";
+  const Traffic generic = traffic_of(situation);
+  EXPECT_DOUBLE_EQ(generic.parameters, direct + kFloats);
+  EXPECT_DOUBLE_EQ(generic.slot, 1 + 32 * 2 * 785) << "samples too";
+  EXPECT_GT(generic.slot_encode_seconds, 0);
+  EXPECT_GT(generic.slot_decode_seconds, generic.slot_encode_seconds);
+  EXPECT_GT(generic.parameters_decode_seconds, generic.parameters_encode_seconds);
+}
+
+TEST(TrafficTest, zlib_makes_least_of_numbers_one_by_one_and_level_nine_takes_longest) {
+  Situation situation = situation_with("loopback", 0.01, 4);
+  const auto with = [&](const char* codec, const char* serialization) {
+    situation.config.transport.codec = codec;
+    situation.config.transport.serialization = serialization;
+    return traffic_of(situation);
+  };
+  EXPECT_NEAR(with("zlib:1", "direct").parameters / with("none", "direct").parameters, 0.92, 0.01);
+  EXPECT_NEAR(with("zlib:1", "generic").parameters / with("none", "generic").parameters, 0.82, 0.01);
+  EXPECT_GT(with("zlib:9", "direct").parameters_encode_seconds,
+            with("zlib:1", "direct").parameters_encode_seconds);
+  EXPECT_GT(with("zlib:1", "direct").parameters_encode_seconds,
+            10 * with("lz4", "direct").parameters_encode_seconds);
+  EXPECT_DOUBLE_EQ(with("lz4", "direct").parameters_decode_seconds, 0) << "it travels as it is";
+}
+
+TEST(TrafficTest, on_loopback_a_version_is_compressed_on_all_cores) {
+  const auto seconds = [](const char* link, std::uint32_t nodes) {
+    Situation situation = situation_with(link, 0.01, nodes);
+    situation.config.transport.codec = "zlib:9";
+    return traffic_of(situation).parameters_encode_seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds("loopback", 1), 4 * seconds("loopback", 4));
+  EXPECT_DOUBLE_EQ(seconds("100mbit", 1), seconds("100mbit", 4)) << "whose cores are not the coordinator's";
 }
 
 TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {

@@ -18,6 +18,7 @@ struct Traffic {
 
   double parameters_encode_seconds = 0, parameters_decode_seconds = 0;      // coordinator, node
   double contribution_encode_seconds = 0, contribution_decode_seconds = 0;  // node, coordinator
+  double slot_encode_seconds = 0, slot_decode_seconds = 0;                  // coordinator, node
 };
 
 Traffic traffic_of(const Situation& situation);
