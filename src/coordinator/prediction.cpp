@@ -99,6 +99,13 @@ Prediction::Seconds sync_on_loopback(const Situation& situation, const Traffic& 
       .coordinator = step.contributions * work.contribution + work.version + work.leases / situation.cores};
 }
 
+// Where contributions and parameters travel in parts, both directions are in use at once. What is waited for
+// is the longer one, and of the other the part that is alone on its way: the first up, or the last down.
+void overlap(double parts, double& up, double& down, double& coordinator) {
+  coordinator = std::max(coordinator / parts, coordinator - std::max(up, down));
+  (up < down ? up : down) /= parts;
+}
+
 Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& traffic,
                                    const Rehearsal& step) {
   const LinkSpeed& link = situation.link;
@@ -113,11 +120,12 @@ Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& tr
   const double early = (step.contributions - step.nodes) * traffic.contribution / rate;
   const double meanwhile = step.seconds * (1 - step.nodes / step.contributions);
   const double early_rest = std::max(0.0, early - meanwhile);
-  const double last = step.nodes * traffic.contribution / rate;
+  double last = step.nodes * traffic.contribution / rate;
   // One contribution is added up while the next arrives.
   const double adding = step.contributions * work.contribution;
   seconds.coordinator =
       work.version + std::max(work.contribution, adding - last - early_rest - step.seconds / 2);
+  if (traffic.parts > 1) overlap(traffic.parts, last, seconds.link_down, seconds.coordinator);
   seconds.link_up = last + early_rest;
   seconds.round_trips = link.round_trip_seconds + kExchangeSeconds;
   if (seconds.compute + seconds.link_up > kPauseSeconds + link.round_trip_seconds)
@@ -240,6 +248,8 @@ double coordinator_memory(const Situation& situation, const Traffic& traffic, co
   double blocks = 2 + cost_of(situation.config.optimizer).floats;
   // Contributions on their way in, and those that wait for their other half.
   blocks += std::min<double>(kSpareMax, std::max(prediction.contributions, working)) + 1;
+  // The version that is made part by part, while nodes still compute with the one before.
+  if (traffic.parts > 1) blocks += 1;
   // async: versions on their way out.
   if (situation.config.mode == Mode::async) blocks += working;
   double bytes = kProcessBytes;

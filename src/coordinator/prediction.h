@@ -3,7 +3,8 @@
 //
 //   sync   a step is one thing after the other: parameters go down, nodes compute, contributions come up, the
 //          coordinator adds them up. What happens meanwhile (leases ahead, the first contributions of a node
-//          that has several) costs nothing until it takes longer.
+//          that has several, where models travel in parts the way back of those that are done) costs nothing
+//          until it takes longer.
 //   async  nobody waits: whatever is busy longest with a contribution sets the rate.
 #pragma once
 

@@ -111,6 +111,27 @@ TEST(TrafficTest, on_loopback_a_version_is_compressed_on_all_cores) {
   EXPECT_DOUBLE_EQ(seconds("100mbit", 1), seconds("100mbit", 4)) << "whose cores are not the coordinator's";
 }
 
+TEST(TrafficTest, models_travel_in_parts_where_each_part_can_be_stepped_by_itself) {
+  const Situation plain = situation_with("100mbit", 0.01, 4);
+  const auto parts = [&](const auto& change) {
+    Situation situation = plain;
+    change(situation.config);
+    return traffic_of(situation).parts;
+  };
+  EXPECT_DOUBLE_EQ(parts([](RunConfig&) {}), 4 * kFloats / (512 * 1024));
+  EXPECT_GT(parts([](RunConfig& config) { config.transport.gradient_codec = "int8"; }), 1);
+  EXPECT_GT(parts([](RunConfig& config) { config.transport.parameter_codec = "bf16"; }), 1);
+  for (const double whole : {parts([](RunConfig& config) { config.transport.part_bytes = 0; }),
+                             parts([](RunConfig& config) { config.transport.part_bytes = 5 << 20; }),
+                             parts([](RunConfig& config) { config.mode = Mode::async; }),
+                             parts([](RunConfig& config) { config.clip_norm = 1; }),
+                             parts([](RunConfig& config) { config.growth.policy = "auto"; }),
+                             parts([](RunConfig& config) { config.transport.serialization = "generic"; }),
+                             parts([](RunConfig& config) { config.transport.gradient_codec = "topk"; }),
+                             parts([](RunConfig& config) { config.transport.parameter_codec = "onebit"; })})
+    EXPECT_DOUBLE_EQ(whole, 1);
+}
+
 TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {
   const Prediction one = predict(situation_with("10gbit", 1, 1));
   const Prediction four = predict(situation_with("10gbit", 1, 4));
@@ -123,6 +144,7 @@ TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
   Situation situation = situation_with("100mbit", 10, 4);
   situation.config.slots = 4;
   situation.config.transport.crew = "all";
+  situation.config.transport.part_bytes = 0;
   const Prediction step = predict(situation);
   const double seconds = 4 * 4 * kFloats / (12.5e6 * 0.95);
   EXPECT_NEAR(step.seconds.link_down, seconds, 0.01 * seconds);
@@ -148,6 +170,35 @@ TEST(PredictionTest, a_node_that_the_link_would_keep_too_long_has_no_part) {
   EXPECT_LT(predict(situation).bytes_up, 2.5 * 4 * kFloats);
   situation.link = parse_link_speed("loopback").value();
   EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 4);
+}
+
+TEST(PredictionTest, in_parts_a_model_goes_down_while_it_comes_up) {
+  Situation situation = situation_with("100mbit", 0.001, 1);
+  const Prediction parts = predict(situation);
+  situation.config.transport.part_bytes = 0;
+  const Prediction whole = predict(situation);
+  const double way = 4 * kFloats / (12.5e6 * 0.95), part = 512 * 1024 / (12.5e6 * 0.95);
+  EXPECT_NEAR(total(whole.seconds) - total(parts.seconds), way - part, 0.05 * way);
+  EXPECT_NEAR(parts.seconds.link_up, way, 0.01 * way) << "one direction in full";
+  EXPECT_NEAR(parts.seconds.link_down, part, 0.05 * part) << "of the other the last part";
+  EXPECT_DOUBLE_EQ(parts.bytes_down, whole.bytes_down);
+  EXPECT_NEAR(static_cast<double>(parts.coordinator_memory_bytes - whole.coordinator_memory_bytes),
+              4 * kFloats, 1);
+}
+
+TEST(PredictionTest, in_parts_the_direction_that_takes_longer_is_waited_for) {
+  const Situation situation = with_codecs(situation_with("100mbit", 0.001, 1), "int8", "none");
+  const Prediction::Seconds seconds = predict(situation).seconds;
+  const double way = 4 * kFloats / (12.5e6 * 0.95);
+  EXPECT_NEAR(seconds.link_down, way, 0.01 * way);
+  EXPECT_LT(seconds.link_up, 0.1 * way / 4) << "until the first part can go down";
+}
+
+TEST(PredictionTest, on_loopback_parts_change_nothing) {
+  Situation situation = situation_with("loopback", 0.001, 2);
+  const double parts = predict(situation).steps_per_second;
+  situation.config.transport.part_bytes = 0;
+  EXPECT_DOUBLE_EQ(predict(situation).steps_per_second, parts);
 }
 
 TEST(PredictionTest, as_many_nodes_take_part_as_make_a_step_faster) {

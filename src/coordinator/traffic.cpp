@@ -120,6 +120,22 @@ double number_bytes(std::uint64_t samples) {
   return std::ceil(std::log2(4 * static_cast<double>(samples)) / 7);
 }
 
+// In parts only what can be stepped part by part: no norm of the whole gradient, no comparison of a step's
+// halves, and codecs whose floats stand for themselves.
+double parts_of(const Situation& situation, const Traffic& traffic) {
+  const RunConfig& config = situation.config;
+  const auto part_bytes = static_cast<double>(config.transport.part_bytes);
+  const double block_bytes = static_cast<double>(situation.shape.floats) * sizeof(float);
+  const auto divides = [](const GradientCodec& codec) {
+    return codec.kind == GradientKind::none || codec.kind == GradientKind::fp16 ||
+           codec.kind == GradientKind::bf16 || codec.kind == GradientKind::int8;
+  };
+  if (part_bytes == 0 || block_bytes < 2 * part_bytes || config.mode != Mode::sync || config.clip_norm > 0 ||
+      config.growth.grows() || config.transport.generic())
+    return 1;
+  return divides(traffic.gradient_codec) && divides(traffic.parameter_codec) ? block_bytes / part_bytes : 1;
+}
+
 // What leases bring: samples, or the numbers of those that a node keeps.
 void add_samples(const Situation& situation, const LosslessCodec& lossless, Traffic& traffic) {
   const Transport& transport = situation.config.transport;
@@ -174,6 +190,7 @@ Traffic traffic_of(const Situation& situation) {
 
   traffic.lease = kFrameBytes + kHeadBytes;
   add_samples(situation, down, traffic);
+  traffic.parts = parts_of(situation, traffic);
   return traffic;
 }
 
