@@ -28,7 +28,7 @@ namespace {
 double overhead_seconds(const Cell& cell) {
   return cell.workload == "2M" && cell.link != "loopback" ? 8 : 2.5;
 }
-constexpr double kPlanSeconds = 6;
+constexpr double kPlanSeconds = 5;
 
 std::uint64_t number_in(const char* path) {
   std::uint64_t number = 0;
@@ -169,7 +169,7 @@ class SeedsBench {
     TurnProgress progress(turns.size(), options_.rounds, expected_seconds(cells, turns));
     for (const Turn& turn : turns) {
       const Cell& cell = cells[turn.cell];
-      if (turn.first) forecast(forecast_with(cell, cells), progress);
+      if (turn.plan_first) forecast(forecast_with(cell, cells), progress);
       if (stopped()) break;
       progress.begin_turn(cell, turn.round, turn_seconds(cell));
       const auto outcome = run_cell(cell, progress);
@@ -195,7 +195,6 @@ class SeedsBench {
   }
 
   void forecast(const std::vector<Cell>& cells, TurnProgress& progress) {
-    if (cells.empty()) return;
     progress.begin_plan(cells.front(), kPlanSeconds);
     const auto made = forecasts_of(cells,
                                    {.nodes = options_.nodes,
@@ -203,7 +202,8 @@ class SeedsBench {
                                     .folder = scratch_.path,
                                     .engine = options_.engine},
                                    watch(progress));
-    if (!stopped()) report_.forecasts.insert(report_.forecasts.end(), made.begin(), made.end());
+    if (stopped()) return;
+    for (const Forecast& round : made) report_.add(round);
   }
 
   double expected_seconds(const std::vector<Cell>& cells, const std::vector<Turn>& turns) const {
@@ -211,7 +211,7 @@ class SeedsBench {
     for (const Turn& turn : turns) {
       const Cell& cell = cells[turn.cell];
       seconds += turn_seconds(cell);
-      if (turn.first && !forecast_with(cell, cells).empty()) seconds += kPlanSeconds;
+      if (turn.plan_first) seconds += kPlanSeconds;
     }
     return seconds;
   }

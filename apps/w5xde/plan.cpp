@@ -71,6 +71,7 @@ Status run_plan(const PlanOptions& options) {
   situation.cores = lanes_of(options, config, situation.link);
   situation.samples = bench.data->samples();
   situation.sample_bytes = bench.data->inputs().sample_bytes() + bench.data->targets().sample_bytes();
+  situation.sample_numbers = bench.data->inputs().shape.elements() + bench.data->targets().shape.elements();
   W5XDE_CHECK(measure(options, bench, situation));
   plan.prediction = predict(situation);
   plan.advice = advise(situation);

@@ -32,7 +32,7 @@ Result<PlanFigures> ask_plan(const Cell& cell, const Words& more, const Forecast
 // measured as if each had one of its own.
 Result<double> slot_seconds_of(const Cell& cell, const ForecastOptions& options, const Watch& watch) {
   W5XDE_TRY(const PlanFigures figures,
-            ask_plan(cell, {"--link", "loopback", "--measure-seconds", "2"}, options, watch));
+            ask_plan(cell, {"--link", "loopback", "--measure-seconds", "1"}, options, watch));
   return figures.slot_seconds;
 }
 
@@ -44,7 +44,7 @@ std::vector<Forecast> forecasts_of(std::span<const Cell> cells, const ForecastOp
   const auto slot_seconds = slot_seconds_of(cells.front(), options, watch);
   std::vector<Forecast> forecasts;
   for (const Cell& cell : cells) {
-    Forecast& forecast = forecasts.emplace_back(Forecast{.cell = cell});
+    Forecast& forecast = forecasts.emplace_back(Forecast{.cell = cell, .rounds = {{}}});
     const auto figures = [&]() -> Result<PlanFigures> {
       if (!slot_seconds.ok()) return slot_seconds.error();
       return ask_plan(cell, {"--link", cell.link, "--slot-seconds", fmt::format("{}", *slot_seconds)},
@@ -54,8 +54,7 @@ std::vector<Forecast> forecasts_of(std::span<const Cell> cells, const ForecastOp
       forecast.problem = figures.error().message;
       continue;
     }
-    forecast.batches = figures->batches_per_second * kSeedsSeconds;
-    forecast.slot_seconds = figures->slot_seconds;
+    forecast.rounds.front() = {figures->batches_per_second * kSeedsSeconds, figures->slot_seconds};
     forecast.bottleneck = figures->bottleneck;
   }
   return forecasts;

@@ -17,8 +17,8 @@ struct ForecastOptions {
   std::string engine;            // empty: the one beside this program
 };
 
-// What w5xde plan says of these cells of one workload and link, asked as a person would ask it. What a slot
-// takes is measured first, on this machine as it is now: call it while no pool runs.
+// What w5xde plan says of one round of these cells of one workload and link, asked as a person would ask it.
+// What a slot takes is measured first, on this machine as it is now: call it while no pool runs.
 std::vector<Forecast> forecasts_of(std::span<const Cell> cells, const ForecastOptions& options,
                                    const Watch& watch);
 

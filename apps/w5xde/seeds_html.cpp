@@ -219,13 +219,16 @@ std::string forecast_section(const SeedsReport& report) {
                     .text = decimal_text(verdict.ratio),
                     .marker = verdict.known() ? 1 : kUnknown,
                     .best = verdict.close()});
-    lines.push_back({name, count_text(forecast.batches), count_text(verdict.measured),
+    lines.push_back({name, count_text(forecast.batches()), count_text(verdict.measured),
                      decimal_text(verdict.ratio), yes_or_no(verdict), forecast.bottleneck});
   }
   return "<section><h2>Predicted beforehand</h2>\n" +
          paragraph(
-             "Before the rounds of a workload and link, w5xde plan was asked what they would come to: it "
-             "measures what a slot takes on this machine, and reckons the rest. " +
+             "In every round, just before the first of these pools, w5xde plan was asked what they would "
+             "come "
+             "to: it measures what a slot takes on this machine then, and reckons the rest. Ratios are "
+             "medians "
+             "of the rounds’ own. " +
              forecast_sentence(report)) +
          fmt::format("<div class=\"grid\">{}</div></section>\n",
                      figure("Predicted, of what was measured",

@@ -20,7 +20,9 @@ SeedsReport full_report() {
     row.rounds_batches = {batches - 5, batches, batches + 5};
     report.rows.push_back(row);
     if (cell.part == "presets" && cell.preset == "adaptive") {
-      report.forecasts.push_back({.cell = cell, .batches = batches * 1.2, .bottleneck = "compute"});
+      report.forecasts.push_back({.cell = cell, .rounds = {}, .bottleneck = "compute"});
+      for (const double measured : row.rounds_batches)
+        report.forecasts.back().rounds.push_back({.batches = measured * 1.2});
     }
   }
   return report;
@@ -85,7 +87,7 @@ TEST(SeedsHtmlTest, it_says_what_is_of_a_warm_pool_and_what_of_the_whole_run) {
 
 TEST(SeedsHtmlTest, predictions_have_a_section_where_there_are_any) {
   SeedsReport report = full_report();
-  report.forecasts[0].batches *= 10;
+  for (Forecast::Said& round : report.forecasts[0].rounds) round.batches *= 10;
   report.forecasts[1] = {.cell = report.forecasts[1].cell, .problem = "<no> engine"};
   const std::string html = report_html(report);
   expect_balanced(html);

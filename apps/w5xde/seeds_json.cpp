@@ -83,13 +83,21 @@ Conditions conditions_in(const Json& json) {
           .complete = json.at("complete")};
 }
 
+Json rounds_of(const Forecast& forecast, double Forecast::Said::*value) {
+  Json rounds = Json::array();
+  for (const Forecast::Said& said : forecast.rounds) rounds.push_back(number(said.*value));
+  return rounds;
+}
+
 Json json_of(const Forecast& forecast, const Verdict& verdict) {
   return {{"preset", forecast.cell.preset},
           {"workload", forecast.cell.workload},
           {"link", forecast.cell.link},
-          {"slot_seconds", number(forecast.slot_seconds)},
+          {"slot_seconds", number(forecast.slot_seconds())},
+          {"slot_seconds_of_rounds", rounds_of(forecast, &Forecast::Said::slot_seconds)},
           {"bottleneck", forecast.bottleneck},
-          {"predicted_batches_per_30s", number(forecast.batches)},
+          {"predicted_batches_per_30s", number(forecast.batches())},
+          {"predicted_batches_per_30s_of_rounds", rounds_of(forecast, &Forecast::Said::batches)},
           {"measured_batches_per_30s", number(verdict.measured)},
           {"predicted_to_measured", number(verdict.ratio)},
           {"within_25_percent", verdict.known() ? Json(verdict.close()) : Json()},
@@ -97,14 +105,19 @@ Json json_of(const Forecast& forecast, const Verdict& verdict) {
 }
 
 Forecast forecast_in(const Json& json) {
-  return {.cell = {.part = "presets",
-                   .preset = json.at("preset"),
-                   .workload = json.at("workload"),
-                   .link = json.at("link")},
-          .batches = number_in(json.at("predicted_batches_per_30s")),
-          .slot_seconds = number_in(json.at("slot_seconds")),
-          .bottleneck = json.at("bottleneck"),
-          .problem = json.at("problem")};
+  Forecast forecast{.cell = {.part = "presets",
+                             .preset = json.at("preset"),
+                             .workload = json.at("workload"),
+                             .link = json.at("link")},
+                    .rounds = {},
+                    .bottleneck = json.at("bottleneck"),
+                    .problem = json.at("problem")};
+  const Json& batches = json.at("predicted_batches_per_30s_of_rounds");
+  const Json& slot_seconds = json.at("slot_seconds_of_rounds");
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    forecast.rounds.push_back({number_in(batches.at(i)), number_in(slot_seconds.at(i))});
+  }
+  return forecast;
 }
 
 Json json_of_published() {

@@ -20,6 +20,12 @@ double batches_per_second(const Summary& summary, const std::optional<RunDatabas
   return batches_a_step * static_cast<double>(warm->steps) / warm->seconds;
 }
 
+double median_of_rounds(const Forecast& forecast, double Forecast::Said::*value) {
+  std::vector<double> values;
+  for (const Forecast::Said& said : forecast.rounds) values.push_back(said.*value);
+  return median(std::move(values));
+}
+
 }  // namespace
 
 Published published(std::string_view preset) {
@@ -81,6 +87,14 @@ double round_spread(const Row& row) {
   return std::isfinite(spread) ? spread : kUnknown;
 }
 
+double Forecast::batches() const {
+  return median_of_rounds(*this, &Said::batches);
+}
+
+double Forecast::slot_seconds() const {
+  return median_of_rounds(*this, &Said::slot_seconds);
+}
+
 const Row* best_of(std::span<const Row> rows) {
   const Row* best = nullptr;
   for (const Row& row : rows) {
@@ -99,10 +113,25 @@ std::vector<Row> SeedsReport::group(std::string_view part, std::string_view work
   return found;
 }
 
+void SeedsReport::add(const Forecast& round) {
+  const auto found = std::ranges::find(forecasts, round.cell, &Forecast::cell);
+  if (found == forecasts.end()) {
+    forecasts.push_back(round);
+    return;
+  }
+  found->rounds.insert(found->rounds.end(), round.rounds.begin(), round.rounds.end());
+  if (!round.bottleneck.empty()) found->bottleneck = round.bottleneck;
+  if (!round.problem.empty()) found->problem = round.problem;
+}
+
 Verdict SeedsReport::verdict(const Forecast& forecast) const {
   const auto row = std::ranges::find(rows, forecast.cell, &Row::cell);
   if (row == rows.end() || !(row->figures.batches > 0)) return {};
-  return {row->figures.batches, forecast.batches / row->figures.batches};
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(row->rounds_batches.size(), forecast.rounds.size()); ++i) {
+    ratios.push_back(forecast.rounds[i].batches / row->rounds_batches[i]);
+  }
+  return {row->figures.batches, median(std::move(ratios))};
 }
 
 }  // namespace w5xde

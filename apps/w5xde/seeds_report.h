@@ -103,13 +103,20 @@ struct Row {
   std::string problem;                 // why a round has no figures; empty: all have
 };
 
-// What `w5xde plan` said of a cell before its rounds.
+// What `w5xde plan` said of a cell, in each of its rounds anew.
 struct Forecast {
+  struct Said {
+    double batches = kUnknown;       // in 30 s
+    double slot_seconds = kUnknown;  // as it was measured just before
+  };
   Cell cell;
-  double batches = kUnknown;       // in 30 s
-  double slot_seconds = kUnknown;  // as it was measured just before
-  std::string bottleneck;
-  std::string problem;  // why there is no forecast; empty: there is
+  std::vector<Said> rounds;  // one by one
+  std::string bottleneck;    // as of the last
+  std::string problem;       // why a round has no forecast; empty: all have
+
+  // Medians.
+  double batches() const;
+  double slot_seconds() const;
 };
 // How far from what was measured a forecast may be, of that.
 inline constexpr double kForecastTolerance = 0.25;
@@ -117,7 +124,9 @@ inline constexpr double kForecastTolerance = 0.25;
 // A forecast beside what came of it.
 struct Verdict {
   double measured = kUnknown;  // batches in 30 s
-  double ratio = kUnknown;     // of what was predicted to that
+  // Of what was predicted to what was measured: the median of the rounds' own, or it would tell how the
+  // machine's speed moves.
+  double ratio = kUnknown;
 
   bool known() const { return std::isfinite(ratio); }
   bool close() const { return std::abs(ratio - 1) <= kForecastTolerance; }
@@ -152,6 +161,8 @@ struct SeedsReport {
 
   // One part's rows of one workload and link, in order.
   std::vector<Row> group(std::string_view part, std::string_view workload, std::string_view link) const;
+  // One more round of a cell's forecast.
+  void add(const Forecast& round);
   Verdict verdict(const Forecast& forecast) const;
 };
 

@@ -36,9 +36,10 @@ SeedsReport some_report() {
   report.rows[1].figures.loss_last = 0.25;
   report.rows.push_back({.cell = {"buffers", "adaptive", "2M", "loopback", 8 << 20, "silent"}});
   report.rows.push_back({.cell = {"logging", "adaptive", "seeds", "loopback", 0, "verbose"}});
-  report.forecasts = {
-      {.cell = report.rows[1].cell, .batches = 168, .slot_seconds = 5e-5, .bottleneck = "compute"},
-      {.cell = report.rows[0].cell, .problem = "no engine"}};
+  report.forecasts = {{.cell = report.rows[1].cell,
+                       .rounds = {{160, 5e-5}, {168, 4e-5}, {187, 3e-5}},
+                       .bottleneck = "compute"},
+                      {.cell = report.rows[0].cell, .rounds = {{}}, .problem = "no engine"}};
   return report;
 }
 
@@ -107,7 +108,7 @@ TEST(VerdictTest, a_forecast_is_close_within_a_quarter_of_what_was_measured) {
   SeedsReport report;
   report.rows = {row("adaptive", {100}), row("early", {})};
   const auto verdict = [&](const Row& of, double batches) {
-    return report.verdict({.cell = of.cell, .batches = batches});
+    return report.verdict({.cell = of.cell, .rounds = {{batches}}});
   };
   EXPECT_EQ(verdict(report.rows[0], 80).measured, 100);
   EXPECT_DOUBLE_EQ(verdict(report.rows[0], 80).ratio, 0.8);
@@ -115,9 +116,34 @@ TEST(VerdictTest, a_forecast_is_close_within_a_quarter_of_what_was_measured) {
   EXPECT_FALSE(verdict(report.rows[0], 74).close() || verdict(report.rows[0], 126).close());
   for (const Verdict& none :
        {verdict(report.rows[0], kUnknown), verdict(report.rows[1], 80),
-        report.verdict({.cell = {"presets", "adaptive", "2M", "loopback"}, .batches = 1})}) {
+        report.verdict({.cell = {"presets", "adaptive", "2M", "loopback"}, .rounds = {{1}}})}) {
     EXPECT_FALSE(none.known() || none.close());
   }
+}
+
+TEST(VerdictTest, a_round_s_forecast_is_compared_with_that_round) {
+  SeedsReport report;
+  report.rows = {row("adaptive", {100, 50, kUnknown, 200})};
+  // The machine was half as fast in the second round, as plan had noticed; the last was not predicted.
+  const Forecast forecast{.cell = report.rows[0].cell, .rounds = {{110}, {55}, {400}, {}}};
+  EXPECT_DOUBLE_EQ(report.verdict(forecast).ratio, 1.1);
+  EXPECT_EQ(report.verdict(forecast).measured, 100);
+}
+
+TEST(SeedsReportTest, rounds_of_a_forecast_come_one_by_one) {
+  const Cell one{"presets", "adaptive", "seeds", "loopback"}, other{"presets", "early", "seeds", "loopback"};
+  SeedsReport report;
+  report.add({.cell = one, .rounds = {{100, 1e-5}}, .bottleneck = "compute"});
+  report.add({.cell = other, .rounds = {{7, 1e-5}}});
+  report.add({.cell = one, .rounds = {{}}, .problem = "no engine"});
+  report.add({.cell = one, .rounds = {{300, 3e-5}}, .bottleneck = "coordinator"});
+  ASSERT_EQ(report.forecasts.size(), 2u);
+  const Forecast& forecast = report.forecasts[0];
+  EXPECT_EQ(forecast.rounds.size(), 3u);
+  EXPECT_EQ(forecast.batches(), 200);
+  EXPECT_DOUBLE_EQ(forecast.slot_seconds(), 2e-5);
+  EXPECT_EQ(forecast.bottleneck, "coordinator");
+  EXPECT_EQ(forecast.problem, "no engine") << "of whichever round";
 }
 
 TEST(SeedsJsonTest, what_is_written_is_read_back) {
@@ -135,7 +161,9 @@ TEST(SeedsJsonTest, what_is_written_is_read_back) {
   EXPECT_FALSE(read->conditions.complete);
   ASSERT_EQ(read->forecasts.size(), 2u);
   EXPECT_EQ(read->forecasts[0].cell, some_report().rows[1].cell);
-  EXPECT_EQ(read->forecasts[0].batches, 168);
+  EXPECT_EQ(read->forecasts[0].batches(), 168);
+  EXPECT_EQ(read->forecasts[0].rounds.size(), 3u);
+  EXPECT_EQ(read->forecasts[0].rounds[2].slot_seconds, 3e-5);
   EXPECT_EQ(read->forecasts[1].problem, "no engine");
 }
 
@@ -187,8 +215,8 @@ TEST(SentencesTest, the_farthest_prediction_is_named) {
   SeedsReport report;
   report.rows = {row("early", {100}), row("adaptive", {100})};
   EXPECT_EQ(forecast_sentence(report), "");
-  report.forecasts = {{.cell = report.rows[0].cell, .batches = 60},
-                      {.cell = report.rows[1].cell, .batches = 110}};
+  report.forecasts = {{.cell = report.rows[0].cell, .rounds = {{60}}},
+                      {.cell = report.rows[1].cell, .rounds = {{110}}}};
   EXPECT_EQ(
       forecast_sentence(report),
       "1 of 2 predictions are within 25 % of what was measured; the farthest, early, seeds, loopback, said "

@@ -90,10 +90,11 @@ std::string forecasts_text(const SeedsReport& report) {
                              {"w5xde plan", "batches/30 s", "batches/30 s", "ratio", "25 %", "waits for"}};
   for (const Forecast& forecast : report.forecasts) {
     const Verdict verdict = report.verdict(forecast);
-    lines.push_back({name_of(forecast.cell), count_text(forecast.batches), count_text(verdict.measured),
+    lines.push_back({name_of(forecast.cell), count_text(forecast.batches()), count_text(verdict.measured),
                      decimal_text(verdict.ratio), yes_or_no(verdict), forecast.bottleneck});
   }
-  return fmt::format("predicted beforehand\n{}{}\n\n", table(lines), forecast_sentence(report));
+  return fmt::format("predicted beforehand; ratios are medians of the rounds' own\n{}{}\n\n", table(lines),
+                     forecast_sentence(report));
 }
 
 }  // namespace

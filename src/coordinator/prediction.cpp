@@ -28,6 +28,9 @@ constexpr double kFirstWindowBytes = 14600;
 constexpr double kPauseSeconds = 0.2;
 // What is left of a link's rate when Ethernet, IP and TCP have their headers.
 constexpr double kGoodput = 0.95;
+// Of so many it is rehearsed who stays out of a step for the link's sake: that takes the square of their
+// number, and of more all are believed to take part.
+constexpr std::uint32_t kNodesReckoned = 32;
 // Fewer nodes take part only where that makes steps so much shorter.
 constexpr double kCrewPays = 0.95;
 
@@ -56,13 +59,15 @@ std::uint32_t cores_used(const Situation& situation) {
 struct OwnWork {
   double contribution = 0;  // one, until it is part of the step's sum
   double version = 0;       // the next
+  double leases = 0;        // of a step: their samples
 };
 
 OwnWork work_of(const Situation& situation, const Traffic& traffic) {
   const auto floats = static_cast<double>(situation.shape.floats);
   const double step_seconds = kStepSeconds + cost_of(situation.config.optimizer).seconds;
   return {.contribution = floats * kReduceSeconds + traffic.contribution_decode_seconds,
-          .version = floats * step_seconds + traffic.parameters_encode_seconds};
+          .version = floats * step_seconds + traffic.parameters_encode_seconds,
+          .leases = situation.config.step_slots() * traffic.slot_encode_seconds};
 }
 
 // How much longer than at the link's rate a transfer takes that begins after a pause: what may be on its way
@@ -84,13 +89,21 @@ Prediction::Seconds sync_on_loopback(const Situation& situation, const Traffic& 
   const double end_seconds = kSecondsPerByte / 2;
   const double slots = situation.config.step_slots();
   const OwnWork work = work_of(situation, traffic);
-  return {.compute = step.seconds,
-          // Leases go out while nodes compute, on the cores that they compute on.
-          .link_down = (step.nodes + 1) * traffic.parameters * end_seconds +
-                       slots * traffic.slot * kSecondsPerByte / situation.cores,
-          .link_up = (step.contributions + 1) * traffic.contribution * end_seconds,
-          .round_trips = (step.contributions / situation.cores + 1) * kExchangeSeconds,
-          .coordinator = step.contributions * work.contribution + work.version};
+  return {
+      .compute = step.seconds,
+      // Leases go out while nodes compute, on the cores that they compute on.
+      .link_down = (step.nodes + 1) * traffic.parameters * end_seconds +
+                   slots * traffic.slot * kSecondsPerByte / situation.cores,
+      .link_up = (step.contributions + 1) * traffic.contribution * end_seconds,
+      .round_trips = (step.contributions / situation.cores + 1) * kExchangeSeconds,
+      .coordinator = step.contributions * work.contribution + work.version + work.leases / situation.cores};
+}
+
+// Where contributions and parameters travel in parts, both directions are in use at once. What is waited for
+// is the longer one, and of the other the part that is alone on its way: the first up, or the last down.
+void overlap(double parts, double& up, double& down, double& coordinator) {
+  coordinator = std::max(coordinator / parts, coordinator - std::max(up, down));
+  (up < down ? up : down) /= parts;
 }
 
 Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& traffic,
@@ -106,11 +119,14 @@ Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& tr
   // All but a node's last contribution can go up while it computes the next.
   const double early = (step.contributions - step.nodes) * traffic.contribution / rate;
   const double meanwhile = step.seconds * (1 - step.nodes / step.contributions);
-  seconds.link_up = step.nodes * traffic.contribution / rate + std::max(0.0, early - meanwhile);
+  const double early_rest = std::max(0.0, early - meanwhile);
+  double last = step.nodes * traffic.contribution / rate;
   // One contribution is added up while the next arrives.
   const double adding = step.contributions * work.contribution;
   seconds.coordinator =
-      work.version + std::max(work.contribution, adding - seconds.link_up - step.seconds / 2);
+      work.version + std::max(work.contribution, adding - last - early_rest - step.seconds / 2);
+  if (traffic.parts > 1) overlap(traffic.parts, last, seconds.link_down, seconds.coordinator);
+  seconds.link_up = last + early_rest;
   seconds.round_trips = link.round_trip_seconds + kExchangeSeconds;
   if (seconds.compute + seconds.link_up > kPauseSeconds + link.round_trip_seconds)
     seconds.round_trips += ramp_seconds(traffic.parameters, step.nodes, link);
@@ -126,18 +142,32 @@ void add_bytes(Prediction& prediction, const Situation& situation, double down, 
   prediction.node_bytes_up = up / situation.nodes;
 }
 
+// Which nodes have a part in a step, and how large, when so many of them could.
+Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
+  const LinkSpeed& link = situation.link;
+  const std::uint32_t slots = situation.config.step_slots();
+  const double byte_seconds = link.loopback() ? kSecondsPerByte : 1 / link.bytes_per_second;
+  Rehearsal::Options options{
+      .slots = slots,
+      .grain = lease_grain(traffic.gradient_codec, slots),
+      .nodes = nodes,
+      .slot_seconds = situation.slot_seconds + traffic.slot_decode_seconds,
+      .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
+      .unsteadiness = link.loopback() ? kUnsteady : kSteady};
+  if (!link.loopback() && nodes <= kNodesReckoned) {
+    options.step_seconds = options.exchange_seconds + traffic.parameters * byte_seconds;
+    // All that there are, but for a crew: it does not take turns.
+    if (nodes == cores_used(situation) && nodes < situation.nodes) {
+      options.nodes = situation.nodes;
+      options.lanes = nodes;
+    }
+  }
+  return Rehearsal::of(options);
+}
+
 Prediction predict_sync(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
   const RunConfig& config = situation.config;
-  const double exchange_seconds =
-      kExchangeSeconds + situation.link.round_trip_seconds +
-      traffic.contribution *
-          (situation.link.loopback() ? kSecondsPerByte : 1 / situation.link.bytes_per_second);
-  Rehearsal step = Rehearsal::of({.slots = config.step_slots(),
-                                  .grain = lease_grain(traffic.gradient_codec, config.step_slots()),
-                                  .nodes = nodes,
-                                  .slot_seconds = situation.slot_seconds,
-                                  .exchange_seconds = exchange_seconds,
-                                  .unsteadiness = situation.link.loopback() ? kUnsteady : kSteady});
+  Rehearsal step = rehearse(situation, traffic, nodes);
   step.seconds += traffic.parameters_decode_seconds +
                   step.contributions / step.nodes * traffic.contribution_encode_seconds;
   Prediction prediction;
@@ -178,9 +208,9 @@ Prediction predict_async(const Situation& situation, const Traffic& traffic) {
       std::min(traffic.whole_version, working * traffic.parameters) + traffic.lease + slots * traffic.slot;
   const double up = traffic.contribution;
   const OwnWork work = work_of(situation, traffic);
-  const double compute = slots * situation.slot_seconds + traffic.contribution_encode_seconds +
-                         traffic.parameters_decode_seconds;
-  const double thinking = work.contribution + work.version;
+  const double compute = slots * (situation.slot_seconds + traffic.slot_decode_seconds) +
+                         traffic.contribution_encode_seconds + traffic.parameters_decode_seconds;
+  const double thinking = work.contribution + work.version + slots * traffic.slot_encode_seconds;
   Prediction prediction;
   Prediction::Seconds& seconds = prediction.seconds;
   if (situation.link.loopback()) {
@@ -218,6 +248,8 @@ double coordinator_memory(const Situation& situation, const Traffic& traffic, co
   double blocks = 2 + cost_of(situation.config.optimizer).floats;
   // Contributions on their way in, and those that wait for their other half.
   blocks += std::min<double>(kSpareMax, std::max(prediction.contributions, working)) + 1;
+  // The version that is made part by part, while nodes still compute with the one before.
+  if (traffic.parts > 1) blocks += 1;
   // async: versions on their way out.
   if (situation.config.mode == Mode::async) blocks += working;
   double bytes = kProcessBytes;

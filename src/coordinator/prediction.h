@@ -3,7 +3,8 @@
 //
 //   sync   a step is one thing after the other: parameters go down, nodes compute, contributions come up, the
 //          coordinator adds them up. What happens meanwhile (leases ahead, the first contributions of a node
-//          that has several) costs nothing until it takes longer.
+//          that has several, where models travel in parts the way back of those that are done) costs nothing
+//          until it takes longer.
 //   async  nobody waits: whatever is busy longest with a contribution sets the rate.
 #pragma once
 
@@ -18,11 +19,12 @@ namespace w5xde {
 
 struct Situation {
   RunConfig config;
-  BlockShape shape;                // the model's
-  double slot_seconds = 0;         // that one core computes on a slot
-  std::uint64_t engine_bytes = 0;  // memory of a process with engine and model
-  std::uint64_t samples = 0;       // that the data has
-  std::uint64_t sample_bytes = 0;  // of one, input and target
+  BlockShape shape;                  // the model's
+  double slot_seconds = 0;           // that one core computes on a slot
+  std::uint64_t engine_bytes = 0;    // memory of a process with engine and model
+  std::uint64_t samples = 0;         // that the data has
+  std::uint64_t sample_bytes = 0;    // of one, input and target
+  std::uint64_t sample_numbers = 0;  // that these bytes are
   std::uint32_t nodes = 1;
   std::uint32_t cores = 1;  // of all nodes together; so many compute at a time, the others rest
   LinkSpeed link;

@@ -19,6 +19,7 @@ Situation situation_with(const std::string& link, double slot_seconds, std::uint
   situation.engine_bytes = 100'000'000;
   situation.samples = 60'000;
   situation.sample_bytes = 785;
+  situation.sample_numbers = 785;
   situation.nodes = situation.cores = nodes;
   situation.link = parse_link_speed(link).value();
   return situation;
@@ -71,6 +72,66 @@ TEST(TrafficTest, what_no_node_can_keep_travels_again) {
   EXPECT_GT(traffic_of(situation).slot, 0.9 * 32 * 785);
 }
 
+TEST(TrafficTest, numbers_one_by_one_are_a_byte_longer_and_take_time) {
+  Situation situation = situation_with("loopback", 0.01, 4);
+  EXPECT_DOUBLE_EQ(traffic_of(situation).slot_decode_seconds, 0);
+  const double direct = traffic_of(situation).parameters;
+  situation.config.transport.serialization = "generic";
+  const Traffic generic = traffic_of(situation);
+  EXPECT_DOUBLE_EQ(generic.parameters, direct + kFloats);
+  EXPECT_DOUBLE_EQ(generic.slot, 1 + 32 * 2 * 785) << "samples too";
+  EXPECT_GT(generic.slot_encode_seconds, 0);
+  EXPECT_GT(generic.slot_decode_seconds, generic.slot_encode_seconds);
+  EXPECT_GT(generic.parameters_decode_seconds, generic.parameters_encode_seconds);
+}
+
+TEST(TrafficTest, zlib_makes_least_of_numbers_one_by_one_and_level_nine_takes_longest) {
+  Situation situation = situation_with("loopback", 0.01, 4);
+  const auto with = [&](const char* codec, const char* serialization) {
+    situation.config.transport.codec = codec;
+    situation.config.transport.serialization = serialization;
+    return traffic_of(situation);
+  };
+  EXPECT_NEAR(with("zlib:1", "direct").parameters / with("none", "direct").parameters, 0.92, 0.01);
+  EXPECT_NEAR(with("zlib:1", "generic").parameters / with("none", "generic").parameters, 0.82, 0.01);
+  EXPECT_GT(with("zlib:9", "direct").parameters_encode_seconds,
+            with("zlib:1", "direct").parameters_encode_seconds);
+  EXPECT_GT(with("zlib:1", "direct").parameters_encode_seconds,
+            10 * with("lz4", "direct").parameters_encode_seconds);
+  EXPECT_DOUBLE_EQ(with("lz4", "direct").parameters_decode_seconds, 0) << "it travels as it is";
+}
+
+TEST(TrafficTest, on_loopback_a_version_is_compressed_on_all_cores) {
+  const auto seconds = [](const char* link, std::uint32_t nodes) {
+    Situation situation = situation_with(link, 0.01, nodes);
+    situation.config.transport.codec = "zlib:9";
+    return traffic_of(situation).parameters_encode_seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds("loopback", 1), 4 * seconds("loopback", 4));
+  EXPECT_DOUBLE_EQ(seconds("100mbit", 1), seconds("100mbit", 4)) << "whose cores are not the coordinator's";
+}
+
+TEST(TrafficTest, models_travel_in_parts_where_each_part_can_be_stepped_by_itself) {
+  const Situation plain = situation_with("100mbit", 0.01, 4);
+  const auto parts = [&](const auto& change) {
+    Situation situation = plain;
+    change(situation.config);
+    return traffic_of(situation).parts;
+  };
+  EXPECT_DOUBLE_EQ(parts([](RunConfig&) {}), 4 * kFloats / (512 * 1024));
+  EXPECT_GT(parts([](RunConfig& config) { config.transport.gradient_codec = "int8"; }), 1);
+  EXPECT_GT(parts([](RunConfig& config) { config.transport.parameter_codec = "bf16"; }), 1);
+  for (const double whole : {parts([](RunConfig& config) { config.transport.part_bytes = 0; }),
+                             parts([](RunConfig& config) { config.transport.part_bytes = 5 << 20; }),
+                             parts([](RunConfig& config) { config.mode = Mode::async; }),
+                             parts([](RunConfig& config) { config.clip_norm = 1; }),
+                             parts([](RunConfig& config) { config.growth.policy = "auto"; }),
+                             parts([](RunConfig& config) { config.transport.serialization = "generic"; }),
+                             parts([](RunConfig& config) { config.transport.gradient_codec = "topk"; }),
+                             parts([](RunConfig& config) { config.transport.parameter_codec = "onebit"; })})
+    EXPECT_DOUBLE_EQ(whole, 1);
+}
+
 TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {
   const Prediction one = predict(situation_with("10gbit", 1, 1));
   const Prediction four = predict(situation_with("10gbit", 1, 4));
@@ -80,8 +141,10 @@ TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {
 }
 
 TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
-  Situation situation = situation_with("100mbit", 0.001, 4);
+  Situation situation = situation_with("100mbit", 10, 4);
+  situation.config.slots = 4;
   situation.config.transport.crew = "all";
+  situation.config.transport.part_bytes = 0;
   const Prediction step = predict(situation);
   const double seconds = 4 * 4 * kFloats / (12.5e6 * 0.95);
   EXPECT_NEAR(step.seconds.link_down, seconds, 0.01 * seconds);
@@ -92,11 +155,50 @@ TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
 }
 
 TEST(PredictionTest, nodes_that_rest_send_nothing) {
-  Situation situation = situation_with("100mbit", 0.001, 10);
+  Situation situation = situation_with("100mbit", 10, 10);
   situation.cores = 2;
+  situation.config.slots = 2;
   situation.config.transport.crew = "all";
-  EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 2);
-  EXPECT_NEAR(predict(situation).bytes_up, 2 * 4 * kFloats, 1e3);
+  EXPECT_NEAR(predict(situation).nodes_computing, 2, 0.1);
+  EXPECT_NEAR(predict(situation).bytes_up, 2 * 4 * kFloats, 0.05 * 2 * 4 * kFloats);
+}
+
+TEST(PredictionTest, a_node_that_the_link_would_keep_too_long_has_no_part) {
+  Situation situation = situation_with("100mbit", 0.001, 4);
+  situation.config.transport.crew = "all";
+  EXPECT_LT(predict(situation).nodes_computing, 1.5);
+  EXPECT_LT(predict(situation).bytes_up, 2.5 * 4 * kFloats);
+  situation.link = parse_link_speed("loopback").value();
+  EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 4);
+}
+
+TEST(PredictionTest, in_parts_a_model_goes_down_while_it_comes_up) {
+  Situation situation = situation_with("100mbit", 0.001, 1);
+  const Prediction parts = predict(situation);
+  situation.config.transport.part_bytes = 0;
+  const Prediction whole = predict(situation);
+  const double way = 4 * kFloats / (12.5e6 * 0.95), part = 512 * 1024 / (12.5e6 * 0.95);
+  EXPECT_NEAR(total(whole.seconds) - total(parts.seconds), way - part, 0.05 * way);
+  EXPECT_NEAR(parts.seconds.link_up, way, 0.01 * way) << "one direction in full";
+  EXPECT_NEAR(parts.seconds.link_down, part, 0.05 * part) << "of the other the last part";
+  EXPECT_DOUBLE_EQ(parts.bytes_down, whole.bytes_down);
+  EXPECT_NEAR(static_cast<double>(parts.coordinator_memory_bytes - whole.coordinator_memory_bytes),
+              4 * kFloats, 1);
+}
+
+TEST(PredictionTest, in_parts_the_direction_that_takes_longer_is_waited_for) {
+  const Situation situation = with_codecs(situation_with("100mbit", 0.001, 1), "int8", "none");
+  const Prediction::Seconds seconds = predict(situation).seconds;
+  const double way = 4 * kFloats / (12.5e6 * 0.95);
+  EXPECT_NEAR(seconds.link_down, way, 0.01 * way);
+  EXPECT_LT(seconds.link_up, 0.1 * way / 4) << "until the first part can go down";
+}
+
+TEST(PredictionTest, on_loopback_parts_change_nothing) {
+  Situation situation = situation_with("loopback", 0.001, 2);
+  const double parts = predict(situation).steps_per_second;
+  situation.config.transport.part_bytes = 0;
+  EXPECT_DOUBLE_EQ(predict(situation).steps_per_second, parts);
 }
 
 TEST(PredictionTest, as_many_nodes_take_part_as_make_a_step_faster) {

@@ -11,8 +11,12 @@ struct Rehearsal {
     std::uint32_t slots = 1;
     std::uint32_t grain = 0;  // as Round::Options has it
     std::uint32_t nodes = 1;
+    std::uint32_t lanes = 0;  // so many of them work at a time, in turns (turns.h); 0: all
     double slot_seconds = 0;
     double exchange_seconds = 0;
+    // What a step costs a node beside the computing, with the link to itself: its parameters, and an
+    // exchange. All share that link. 0: nothing that shares would reckon with.
+    double step_seconds = 0;
     // A node's times differ by up to this part from what they are on average: for nodes as steady as none is,
     // the round would not cut steps as it does.
     double unsteadiness = 0.08;

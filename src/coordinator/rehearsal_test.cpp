@@ -47,6 +47,39 @@ TEST(RehearsalTest, slots_of_many_seconds_come_to_an_end) {
   EXPECT_GE(Rehearsal::of({.slots = 8, .nodes = 3, .slot_seconds = 60}).seconds, 3 * 50.0);
 }
 
+TEST(RehearsalTest, where_a_link_costs_more_than_computing_few_have_a_part) {
+  const Rehearsal step = Rehearsal::of(
+      {.slots = 40, .nodes = 4, .slot_seconds = 0.001, .exchange_seconds = 0.5, .step_seconds = 1});
+  EXPECT_GE(step.nodes, 1);
+  EXPECT_LT(step.nodes, 1.5);
+  EXPECT_GT(step.seconds, 0.8 * 40 * 0.001);
+}
+
+TEST(RehearsalTest, where_computing_takes_longer_than_the_link_all_have_a_part) {
+  const Rehearsal step = Rehearsal::of(
+      {.slots = 40, .nodes = 4, .slot_seconds = 1, .exchange_seconds = 0.05, .step_seconds = 0.1});
+  EXPECT_DOUBLE_EQ(step.nodes, 4);
+}
+
+TEST(RehearsalTest, those_whose_turn_it_is_not_have_no_part) {
+  Rehearsal::Options options{.slots = 40,
+                             .nodes = 10,
+                             .lanes = 2,
+                             .slot_seconds = 0.1,
+                             .exchange_seconds = 0.05,
+                             .step_seconds = 0.1};
+  EXPECT_NEAR(Rehearsal::of(options).nodes, 2, 0.2);
+  options.lanes = 0;
+  EXPECT_GT(Rehearsal::of(options).nodes, 5);
+}
+
+TEST(RehearsalTest, a_lease_of_this_step_does_not_wait_behind_one_of_the_next) {
+  // Both nodes are far, and a step is given out bit by bit: what is left of it comes after the next one's.
+  const Rehearsal step = Rehearsal::of(
+      {.slots = 40, .nodes = 2, .slot_seconds = 0.1, .exchange_seconds = 0.05, .step_seconds = 0.1});
+  EXPECT_LE(step.seconds, 21 * 0.1085);
+}
+
 TEST(RehearsalTest, it_is_the_same_every_time) {
   EXPECT_EQ(rehearse(40, 7).seconds, rehearse(40, 7).seconds);
 }

@@ -15,9 +15,13 @@ struct Traffic {
   double lease = 0;         // one, without its samples
   double slot = 0;          // its samples in a lease: themselves, or the numbers of those that a node keeps
   double kept_bytes = 0;    // of samples, at one node
+  // So many of equal size make a contribution or a version: one is stepped and on its way down while the next
+  // comes up. 1: they travel in one piece.
+  double parts = 1;
 
   double parameters_encode_seconds = 0, parameters_decode_seconds = 0;      // coordinator, node
   double contribution_encode_seconds = 0, contribution_decode_seconds = 0;  // node, coordinator
+  double slot_encode_seconds = 0, slot_decode_seconds = 0;                  // coordinator, node
 };
 
 Traffic traffic_of(const Situation& situation);
