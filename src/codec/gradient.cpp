@@ -271,8 +271,21 @@ std::span<const float> GradientEncoder::feedback() const {
   return state_->feedback;
 }
 
-void GradientEncoder::forget() {
-  std::ranges::fill(state_->feedback, 0.0F);
+Bytes GradientEncoder::encode_fresh_into(MutableBytes out, std::span<const float> gradient) {
+  State& state = *state_;
+  if (state.codec.by_chunks()) {
+    const MutableBytes filled = out.first(chunked_bytes(state.codec, gradient.size()));
+    encode_chunks(gradient, state.codec, filled);
+    return filled;
+  }
+  if (state.codec.kind == GradientKind::topk) {
+    const auto places = state.top.find(gradient, topk_count(state.codec, *state.layout));
+    return out.first(gradient::encode_topk(gradient, places, out.data()));
+  }
+  std::ranges::fill(state.feedback, 0.0F);
+  const Bytes filled = encode_into(out, gradient);
+  std::ranges::fill(state.feedback, 0.0F);
+  return filled;
 }
 
 void GradientEncoder::add_feedback(std::span<const float> feedback) {

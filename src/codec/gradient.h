@@ -100,8 +100,9 @@ class GradientEncoder {
   // residual. Both are sums, so nothing is lost. A place where the sum is no finite number stays as it was.
   void add_feedback(std::span<const float> feedback);
 
-  // Nothing was ever held back.
-  void forget();
+  // The same, as if nothing had ever been held back, and without holding anything back: for who keeps what is
+  // lost some other way.
+  Bytes encode_fresh_into(MutableBytes out, std::span<const float> gradient);
 
  private:
   struct State;

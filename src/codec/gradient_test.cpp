@@ -123,6 +123,17 @@ TEST_F(GradientBounds, chunks_side_by_side_are_the_block) {
     EXPECT_FALSE(parse_gradient_codec(name)->by_chunks()) << name;
 }
 
+TEST_F(GradientBounds, a_fresh_encoding_is_a_first_one_and_leaves_nothing_behind) {
+  for (const char* name : {"none", "fp16", "int8", "onebit", "topk:0.01", "powersgd:2"}) {
+    const auto codec = parse_gradient_codec(name).value();
+    GradientEncoder first(codec, layout_), used(codec, layout_);
+    std::vector<std::byte> out(encoded_bytes_max(codec, *layout_));
+    const Bytes expected = first.encode(gradient_);
+    EXPECT_TRUE(std::ranges::equal(used.encode_fresh_into(out, gradient_), expected)) << name;
+    EXPECT_TRUE(std::ranges::all_of(used.feedback(), [](float value) { return value == 0; })) << name;
+  }
+}
+
 TEST_F(GradientBounds, onebit_keeps_the_sum_of_each_chunk) {
   const auto got = there_and_back("onebit");
   for (std::size_t first = 0; first < got.size(); first += gradient::kChunk) {
@@ -334,15 +345,6 @@ TEST(GradientEncoder, gathers_momentum_once_a_step_however_a_step_is_cut) {
   // Float 3 is never among the largest, so that all of it is still to be said: 3 + (1.5 + 3) + (2.25 + 3).
   EXPECT_FLOAT_EQ(whole.feedback()[3], 12.75F);
   EXPECT_FLOAT_EQ(halves.feedback()[3], 12.75F);
-}
-
-TEST(GradientEncoder, forgets_when_told_to) {
-  const auto layout = BlockLayout::make({{"w", Shape{64}}}, 1 << 20).value();
-  GradientEncoder encoder({.kind = GradientKind::topk, .density = 0.1}, layout);
-  (void)encoder.encode(std::vector<float>(64, 1.0F));
-  EXPECT_TRUE(std::ranges::any_of(encoder.feedback(), [](float value) { return value != 0; }));
-  encoder.forget();
-  EXPECT_TRUE(std::ranges::all_of(encoder.feedback(), [](float value) { return value == 0; }));
 }
 
 }  // namespace

@@ -139,15 +139,15 @@ Broadcast::Part Broadcast::difference_of(const Learner::State& state, FloatRange
   const std::uint64_t parameters = std::min(range.end(), shape_.parameters->floats());
   const auto now = floats_of(*state, range), before = floats_of(*shown_, range);
   const std::uint64_t changed = parameters - std::min(range.first, parameters);
-  change_.assign(now.begin(), now.end());
+  change_.resize(range.count);
   for (std::uint64_t i = 0; i < changed; ++i) change_[i] = now[i] - before[i];
+  std::ranges::copy(now.subspan(changed), change_.begin() + static_cast<std::ptrdiff_t>(changed));
   Part part{.message = message_of(*next_difference_, range), .raw_bytes = range.count * sizeof(float)};
   if (range.count < shape_.floats) {
     part.formed = form_part(change_, shape_, range, next_difference_->codec);
   } else {
     // What the codec loses is in the next difference anyway.
-    encoder_.gradients().forget();
-    part.formed = encoder_.encode(change_, next_difference_->codec);
+    part.formed = encoder_.encode_fresh(change_, next_difference_->codec);
   }
   part.message.coding = part.formed.coding;
   const Target target{std::as_writable_bytes(std::span(change_)), part.message.tensors, &shape_, range.first};
