@@ -118,7 +118,7 @@ TEST(TrafficTest, models_travel_in_parts_where_each_part_can_be_stepped_by_itsel
     change(situation.config);
     return traffic_of(situation).parts;
   };
-  EXPECT_DOUBLE_EQ(parts([](RunConfig&) {}), 4 * kFloats / (512 * 1024));
+  EXPECT_DOUBLE_EQ(parts([](RunConfig&) {}), 4 * kFloats / kPartBytesUsual);
   EXPECT_GT(parts([](RunConfig& config) { config.transport.gradient_codec = "int8"; }), 1);
   EXPECT_GT(parts([](RunConfig& config) { config.transport.parameter_codec = "bf16"; }), 1);
   for (const double whole : {parts([](RunConfig& config) { config.transport.part_bytes = 0; }),
@@ -177,7 +177,7 @@ TEST(PredictionTest, in_parts_a_model_goes_down_while_it_comes_up) {
   const Prediction parts = predict(situation);
   situation.config.transport.part_bytes = 0;
   const Prediction whole = predict(situation);
-  const double way = 4 * kFloats / (12.5e6 * 0.95), part = 512 * 1024 / (12.5e6 * 0.95);
+  const double way = 4 * kFloats / (12.5e6 * 0.95), part = kPartBytesUsual / (12.5e6 * 0.95);
   EXPECT_NEAR(total(whole.seconds) - total(parts.seconds), way - part, 0.05 * way);
   EXPECT_NEAR(parts.seconds.link_up, way, 0.01 * way) << "one direction in full";
   EXPECT_NEAR(parts.seconds.link_down, part, 0.05 * part) << "of the other the last part";

@@ -144,13 +144,18 @@ void Coordinator::choose_gradient_codecs() {
   }
 }
 
+std::string Coordinator::in_parts(std::uint64_t floats) const {
+  return floats == 0 ? "" : fmt::format(", {} parts", (shape_.floats + floats - 1) / floats);
+}
+
 std::string Coordinator::describe_up(const Session& session) const {
   const auto policy = gradient_policies_.find(session.id());
   const std::string gradients = policy != gradient_policies_.end()    ? policy->second.describe()
                                 : answer_.form == Form::gradient      ? to_string(answer_.gradient)
                                 : options_.config.transport.generic() ? "generic"
                                                                       : "direct";
-  return fmt::format("{}, {}", gradients, session.describe_up());
+  return fmt::format("{}, {}{}", gradients, session.describe_up(),
+                     in_parts(answer_form(session).part_floats));
 }
 
 std::string Coordinator::describe_down(const Session& session) const {
@@ -158,8 +163,9 @@ std::string Coordinator::describe_down(const Session& session) const {
                               : is_lossy(broadcast_->codec())       ? to_string(broadcast_->codec())
                               : options_.config.transport.generic() ? "generic"
                                                                     : "direct";
-  return fmt::format("{}, {}", changes,
-                     codec_down_ ? to_string(codec_down_->lossless) : session.describe_down());
+  return fmt::format("{}, {}{}", changes,
+                     codec_down_ ? to_string(codec_down_->lossless) : session.describe_down(),
+                     in_parts(by_parts() ? part_floats() : 0));
 }
 
 bool Coordinator::uses_cache(const Session& session) const {

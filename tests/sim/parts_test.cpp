@@ -43,6 +43,15 @@ TEST(PartsTest, parts_of_any_size_come_to_the_same_bits_for_any_nodes) {
   }
 }
 
+TEST(PartsTest, the_summary_says_in_how_many_parts) {
+  const Summary summary = run_to_end(parts_config(), 1);
+  EXPECT_TRUE(summary.per_node[0].codec_up.ends_with(", 7 parts")) << summary.per_node[0].codec_up;
+  EXPECT_TRUE(summary.per_node[0].codec_down.ends_with(", 7 parts")) << summary.per_node[0].codec_down;
+  RunConfig whole = parts_config();
+  whole.transport.part_bytes = 0;
+  EXPECT_EQ(run_to_end(whole, 1).per_node[0].codec_up.find("parts"), std::string::npos);
+}
+
 TEST(PartsTest, every_optimizer_comes_to_the_same_bits) {
   using Kind = OptimizerOptions::Kind;
   for (const Kind kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
