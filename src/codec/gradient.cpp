@@ -101,9 +101,13 @@ std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& l
       return gradient::topk_bytes_max(layout.floats(), topk_count(codec, layout));
     case GradientKind::powersgd:
       return gradient::powersgd_bytes(layout, codec.rank);
-    default:
+    case GradientKind::none:
+    case GradientKind::fp16:
+    case GradientKind::bf16:
+    case GradientKind::int8:
       return chunked_bytes(codec, layout.floats());
   }
+  return 0;  // a peer's word, and no codec
 }
 
 std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout& layout) {
@@ -282,7 +286,6 @@ Bytes GradientEncoder::encode_fresh_into(MutableBytes out, std::span<const float
     const auto places = state.top.find(gradient, topk_count(state.codec, *state.layout));
     return out.first(gradient::encode_topk(gradient, places, out.data()));
   }
-  std::ranges::fill(state.feedback, 0.0F);
   const Bytes filled = encode_into(out, gradient);
   std::ranges::fill(state.feedback, 0.0F);
   return filled;

@@ -100,8 +100,8 @@ class GradientEncoder {
   // residual. Both are sums, so nothing is lost. A place where the sum is no finite number stays as it was.
   void add_feedback(std::span<const float> feedback);
 
-  // The same, as if nothing had ever been held back, and without holding anything back: for who keeps what is
-  // lost some other way.
+  // Each gradient by itself, nothing is held back: for who keeps what is lost some other way. An encoder that
+  // is used like this is used no other way.
   Bytes encode_fresh_into(MutableBytes out, std::span<const float> gradient);
 
  private:

@@ -51,11 +51,13 @@ void Broadcast::restore(std::span<const float> shown, const Learner& learner) {
 }
 
 void Broadcast::set_codec(const GradientCodec& codec) {
+  if (codec != codec_) wholes_.clear();  // of what would be shown with the other
   codec_ = codec;
   if (!coded()) refresh();
 }
 
 void Broadcast::refresh() {
+  if (shown_) inexact_version_ = shown_version_;
   shown_ = next_shown_ = nullptr;
   shown_version_ = kNoVersion;
   next_difference_.reset();
@@ -189,6 +191,8 @@ void Broadcast::finish_difference() {
 
 void Broadcast::show(const Learner& learner) {
   if (!coded() || shown_version_ == learner.version()) return;
+  // Some have this version as a codec left it: differences begin with the next.
+  if (!shown_ && learner.version() == inexact_version_) return;
   if (!shown_) {
     // Whoever has this version has it exactly.
     restore({}, learner);
@@ -215,10 +219,10 @@ Status Broadcast::send(const Learner& learner, SentVersion& sent, PartCodecs cod
     for (auto each = first; each != differences_.end(); ++each)
       W5XDE_CHECK(send(*each, nullptr, each == first ? had : 0, codecs, connection, stats));
   } else {
-    const Learner::State& state = coded() ? shown_ : learner.state();
+    const Learner::State& state = coded() && shown_ ? shown_ : learner.state();
     W5XDE_CHECK(send(whole(state, learner.version(), shape_.floats), state, had, codecs, connection, stats));
   }
-  if (before.version + 1 == learner.version()) {
+  if (before.version != kNoVersion && before.version + 1 == learner.version()) {
     const auto taken =
         static_cast<double>(stats.wire_bytes - bytes_before + (had > 0 ? before.next_bytes : 0));
     usual_bytes_ = usual_bytes_ == 0 ? taken : 0.8 * usual_bytes_ + 0.2 * taken;
@@ -229,7 +233,8 @@ Status Broadcast::send(const Learner& learner, SentVersion& sent, PartCodecs cod
 Status Broadcast::send_ahead(const Learner& learner, SentVersion& sent, PartCodecs codecs,
                              Connection& connection, PayloadStats& stats) {
   if (sent.version != learner.version() || !learner.next() || !codec_.by_chunks()) return {};
-  if (coded()) show(learner);
+  // Differences begin with a version that was shown when it was whole.
+  if (coded() && shown_version_ != learner.version()) return {};
   if (coded() && !next_difference_) begin_difference(learner.version() + 1);
   const bool differs = next_difference_.has_value();
   if (differs) extend_difference(learner.next(), learner.stepped());

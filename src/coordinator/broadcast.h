@@ -118,6 +118,7 @@ class Broadcast {
   Learner::State shown_;  // null while nodes are shown exact versions
   Learner::State other_;  // the one before, to be written over when nobody holds it
   std::uint64_t shown_version_ = kNoVersion;
+  std::uint64_t inexact_version_ = kNoVersion;  // the last that was shown before a refresh
   // What leads from what is shown to the version after it, as far as that is there, and what nodes are shown
   // then.
   std::optional<Parts> next_difference_;

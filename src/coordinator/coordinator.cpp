@@ -215,6 +215,7 @@ void Coordinator::pump() {
 
 Status Coordinator::send(const Grant& grant) {
   Session& session = *sessions_.at(grant.node);
+  if (stopping_) stop_asked_ = loop_.now();  // it is for a step that is to be ended
   const bool train = grant.work == Work::train;
   const bool now = !train || options_.config.mode == Mode::async || grant.step == round_->front_step();
   if (now && session.version_sent() != learner_->version()) W5XDE_CHECK(send_parameters(session));

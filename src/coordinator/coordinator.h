@@ -52,7 +52,8 @@ class Coordinator final : private Session::Host {
   const Address& address() const { return listener_->address(); }
   Status begin(Material material);
 
-  // Checkpoints what is committed, says goodbye, and ends.
+  // Ends the step of which parts are taken, if its nodes go on with it, checkpoints what is committed, says
+  // goodbye, and ends.
   void stop(const std::string& reason);
 
   // How it ended, once it has: ok when the run is finished.
@@ -120,7 +121,6 @@ class Coordinator final : private Session::Host {
   void send_newest(Session& session);
 
   // A step that is taken part by part, while contributions still arrive (coordinator/parts.cpp).
-  std::uint64_t part_floats() const;
   bool by_parts() const;
   std::vector<Landing> landings() const;
   void forget_landing(NodeId node) { landings_.erase(node); }
@@ -183,6 +183,7 @@ class Coordinator final : private Session::Host {
   Offer offer_;
   std::unique_ptr<Learner> learner_;
   BlockShape shape_;
+  std::uint64_t part_floats_ = 0;  // 0: all travels in one piece
   std::optional<Broadcast> broadcast_;
   std::optional<FeedbackStore> feedback_;
   std::optional<SectionCodec> codec_down_;  // none: whichever pays
@@ -206,7 +207,7 @@ class Coordinator final : private Session::Host {
   Instant ended_;
   std::size_t crew_at_end_ = 0;
   double seconds_before_ = 0;  // of training, in those before it
-  Instant stop_asked_;
+  Instant stop_asked_;         // or when what it waits for last went on
 
   // async: accepted, to be applied when the gate opens.
   struct Waiting {

@@ -54,7 +54,7 @@ class Learner {
   std::vector<Reduction::Buffer>& spare() { return spare_; }
 
   // One version further: the sum of contributions, divided by its samples and weighted. False, and nothing is
-  // changed, when the sum is not finite.
+  // changed (but by parts that were applied before), when the sum is not finite.
   bool apply(const AlignedBuffer& sum, std::uint64_t samples, double weight);
 
   // The same, part by part: the sum's floats from stepped() on, each once, until apply() takes the rest. The
@@ -64,7 +64,8 @@ class Learner {
   std::uint64_t stepped() const { return stepped_; }  // floats of the next version that are there
   const State& next() const { return next_; }         // null while there are none
 
-  // All that a checkpoint has of it. The views are good until the next apply().
+  // All that a checkpoint has of it. The views are good until the next apply() or
+  // apply_part().
   std::vector<CheckpointBlock> blocks() const;
   std::uint64_t optimizer_steps() const { return optimizer_.steps(); }
 

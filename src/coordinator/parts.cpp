@@ -11,18 +11,10 @@
 
 namespace w5xde {
 
-// Of contributions and versions; 0: they travel in one piece.
-std::uint64_t Coordinator::part_floats() const {
-  const std::uint64_t asked = options_.config.transport.part_bytes / sizeof(float);
-  const std::uint64_t floats = std::max(asked, (shape_.floats + kPartsMax - 1) / kPartsMax);
-  if (asked == 0 || 2 * floats > shape_.floats) return 0;
-  return floats < kGradientChunk ? floats : floats / kGradientChunk * kGradientChunk;
-}
-
 bool Coordinator::by_parts() const {
   const RunConfig& config = options_.config;
   return config.mode == Mode::sync && learner_->steps_by_parts() && !config.growth.grows() &&
-         !config.transport.generic() && broadcast_->codec().by_chunks() && part_floats() > 0;
+         !config.transport.generic() && broadcast_->codec().by_chunks() && part_floats_ > 0;
 }
 
 std::vector<Landing> Coordinator::landings() const {
@@ -38,6 +30,8 @@ void Coordinator::forget_landings(SlotBlock answered) {
 Status Coordinator::landing(Session& session, const Contribution& contribution, std::span<float> values,
                             std::uint64_t landed) {
   if (phase_ != Phase::training || options_.config.mode != Mode::sync) return {};
+  // A step that is begun is ended, as long as it goes on, whoever brings it.
+  if (stopping_ && round_->awaits(session.id(), contribution.lease_id)) stop_asked_ = loop_.now();
   const auto part = values.first(landed).subspan(contribution.first_float);
   // What is no number is dealt with when all of it is here.
   if (!std::isfinite(contribution.loss_sum) || !all_finite(part)) {
@@ -55,7 +49,6 @@ Status Coordinator::landing(Session& session, const Contribution& contribution, 
   const auto found = landings_.find(session.id());
   if (found == landings_.end()) return {};
   found->second.landed = landed;
-  if (stopping_) stop_asked_ = loop_.now();  // a step that is begun is ended, as long as it goes on
   step_parts();
   return {};
 }
@@ -72,7 +65,8 @@ void Coordinator::step_parts() {
 
 // To a node that has leases of the next step, and has taken what it was sent before: nothing piles up for it.
 void Coordinator::send_ahead(Session& session) {
-  if (!session.is_ready() || !learner_->next() || !session.has_lease_of(learner_->version() + 1)) return;
+  if (stopping_ || !session.is_ready() || !learner_->next() || !session.has_lease_of(learner_->version() + 1))
+    return;
   if (session.connection().queued_bytes() > 0) return;
   if (Status sent = session.send_ahead(*learner_, *broadcast_, codec_down()); !sent.ok())
     session.close(std::move(sent).error());

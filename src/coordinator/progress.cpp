@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "coordinator/coordinator.h"
@@ -18,7 +19,8 @@ constexpr auto kRowEvery = std::chrono::milliseconds(100);
 // Everything that may have become possible, in order.
 void Coordinator::advance() {
   if (phase_ != Phase::training) return;
-  if (evaluating_ && round_->evaluation_complete()) end_evaluation();
+  // The best version is saved at once: not while another checkpoint is written.
+  if (evaluating_ && !writing_ && round_->evaluation_complete()) end_evaluation();
   if (options_.config.mode == Mode::sync) {
     while (phase_ == Phase::training && gate_open() && round_->front_complete() && may_step()) commit_step();
     if (phase_ == Phase::training) step_parts();
@@ -43,6 +45,7 @@ void Coordinator::commit_step() {
   bad_answers_.clear();
   counted_.step = round_->front_step();
   const auto send_all = [this] {
+    if (stopping_) return;
     for (auto& [id, session] : sessions_) send_newest(*session);
   };
   // What a checkpoint asks of the nodes comes before what makes them go on.
@@ -89,7 +92,8 @@ void Coordinator::committed(double loss, std::uint64_t samples, std::uint32_t sl
   row_batches_ += slots;
   if (loop_.now() - row_since_ >= kRowEvery) record_step();
   const std::uint64_t every = options_.config.evaluate_every;
-  if (every > 0 && learner_->version() % every == 0 && evaluation_batches_ && !run_over()) begin_evaluation();
+  if (every > 0 && learner_->version() % every == 0 && evaluation_batches_ && !run_over() && !stopping_)
+    begin_evaluation();
 }
 
 // A row covers the steps since the last one: a thousand steps a second do not make a thousand rows.
@@ -205,6 +209,7 @@ void Coordinator::write_checkpoint() {
                     "set --clip-norm, and go on from the last checkpoint",
                     steps_done())));
   }
+  assert(!writing_ && !learner_->next());
   writing_ = true;
   round_->disturbed();
   broadcast_->show(*learner_);  // what nodes are shown must not change while it is written

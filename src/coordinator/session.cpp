@@ -69,7 +69,7 @@ Result<MutableBytes> Session::place_contribution(const FrameHeader& header, Byte
   if (contribution.tensors.empty() && header.payload_bytes == 0) return MutableBytes();
   const std::uint64_t floats = host_.shape().floats;
   if (contribution.tensors.size() != 1 || contribution.tensors[0].dtype != DType::f32 ||
-      contribution.first_float > floats ||
+      contribution.tensors[0].shape.elements() == 0 || contribution.first_float > floats ||
       contribution.tensors[0].shape.elements() > floats - contribution.first_float) {
     return corrupt(fmt::format("a contribution that is not one tensor of {} f32", floats));
   }
@@ -202,6 +202,8 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   // it.
   if (payload.empty()) return corrupt("a contribution without its floats");
   W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding, arriving_part(contribution)));
+  // The last part may be too small for any.
+  if (contribution.first_float == 0) lossless_up_ = static_cast<LosslessKind>(header.codec);
   landed_floats_ += contribution.tensors[0].shape.elements();
   landed_bytes_ += header.payload_bytes;
   const std::uint64_t floats = host_.shape().floats;
@@ -211,7 +213,6 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   }
   out_.erase(found);
   landed_floats_ = 0;
-  lossless_up_ = static_cast<LosslessKind>(header.codec);
   const auto bytes = static_cast<double>(std::exchange(landed_bytes_, 0));
   contribution_bytes_ = contribution_bytes_ == 0 ? bytes : 0.8 * contribution_bytes_ + 0.2 * bytes;
   if (contribution.coding.form == Form::gradient && !gradient_codec_of(contribution.coding).stateless())

@@ -124,16 +124,12 @@ double number_bytes(std::uint64_t samples) {
 // halves, and codecs whose floats stand for themselves.
 double parts_of(const Situation& situation, const Traffic& traffic) {
   const RunConfig& config = situation.config;
-  const auto part_bytes = static_cast<double>(config.transport.part_bytes);
-  const double block_bytes = static_cast<double>(situation.shape.floats) * sizeof(float);
-  const auto divides = [](const GradientCodec& codec) {
-    return codec.kind == GradientKind::none || codec.kind == GradientKind::fp16 ||
-           codec.kind == GradientKind::bf16 || codec.kind == GradientKind::int8;
-  };
-  if (part_bytes == 0 || block_bytes < 2 * part_bytes || config.mode != Mode::sync || config.clip_norm > 0 ||
-      config.growth.grows() || config.transport.generic())
+  const std::uint64_t part = part_floats(situation.shape.floats, config.transport.part_bytes);
+  const bool divides = traffic.gradient_codec.by_chunks() && traffic.parameter_codec.by_chunks();
+  if (part == 0 || !divides || config.mode != Mode::sync || config.clip_norm > 0 || config.growth.grows() ||
+      config.transport.generic())
     return 1;
-  return divides(traffic.gradient_codec) && divides(traffic.parameter_codec) ? block_bytes / part_bytes : 1;
+  return static_cast<double>(situation.shape.floats) / static_cast<double>(part);
 }
 
 // What leases bring: samples, or the numbers of those that a node keeps.

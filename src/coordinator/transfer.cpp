@@ -31,7 +31,8 @@ Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
   const Transport& transport = options_.config.transport;
   if (transport.codec != "auto") codec_down_ = section_codec(transport.codec);
   answer_ = fixed_answer();
-  broadcast_.emplace(shape_, Broadcast::Options{transport.generic(), part_floats()}, &pool_);
+  part_floats_ = part_floats(shape_.floats, transport.part_bytes);
+  broadcast_.emplace(shape_, Broadcast::Options{transport.generic(), part_floats_}, &pool_);
   broadcast_->set_codec(fixed_codec(transport.parameter_codec));
   feedback_.emplace(shape_.parameters);
   W5XDE_CHECK(feedback_->restore(checkpoint));
@@ -103,8 +104,8 @@ AnswerForm Coordinator::answer_form(const Session& session) const {
     form.gradient = policy->second.codec();
     if (is_lossy(form.gradient)) form.form = Form::gradient;
   }
-  const bool whole_chunks = form.gradient.by_chunks() && part_floats() % kGradientChunk == 0;
-  if (by_parts() && (form.form == Form::direct || whole_chunks)) form.part_floats = part_floats();
+  const bool whole_chunks = form.gradient.by_chunks() && part_floats_ % kGradientChunk == 0;
+  if (by_parts() && (form.form == Form::direct || whole_chunks)) form.part_floats = part_floats_;
   return form;
 }
 
@@ -112,7 +113,8 @@ AnswerForm Coordinator::answer_form(const Session& session) const {
 void Coordinator::choose_gradient_codecs() {
   const Transport& transport = options_.config.transport;
   const bool up = transport.gradient_codec == "auto", down = transport.parameter_codec == "auto";
-  if (!up && !down) return;
+  // While a checkpoint is written, what nodes were shown must stay.
+  if ((!up && !down) || writing_) return;
   const auto computing_nodes = static_cast<double>(std::max<std::size_t>(1, round_->crew_size()));
   double slowest_down = 0, longest = 0;
   for (const auto& [id, session] : sessions_) {
@@ -165,7 +167,7 @@ std::string Coordinator::describe_down(const Session& session) const {
                                                                     : "direct";
   return fmt::format("{}, {}{}", changes,
                      codec_down_ ? to_string(codec_down_->lossless) : session.describe_down(),
-                     in_parts(by_parts() ? part_floats() : 0));
+                     in_parts(by_parts() ? part_floats_ : 0));
 }
 
 bool Coordinator::uses_cache(const Session& session) const {
@@ -206,7 +208,7 @@ void Coordinator::measure_link(Session& session) {
   // Of a version as those get it who have the one before: one that has rested is sent more, but once.
   const double usual = broadcast_->usual_bytes();
   const double bytes = usual > 0 ? usual : static_cast<double>(shape_.floats * sizeof(float));
-  round_->set_step_seconds(session.id(), session.step_seconds(bytes, by_parts()));
+  round_->set_step_seconds(session.id(), session.step_seconds(bytes, answer_form(session).part_floats > 0));
 }
 
 // A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "base/limits.h"
+#include "net/payload_form.h"
 
 namespace w5xde {
 
@@ -154,6 +155,14 @@ SocketOptions Transport::socket() const {
           .receive_buffer_bytes = socket_buffer,
           .receive_chunk_bytes = receive_chunk,
           .combined_send = combined_send};
+}
+
+std::uint64_t part_floats(std::uint64_t floats, std::uint64_t part_bytes) {
+  if (part_bytes < sizeof(float)) return 0;
+  std::uint64_t part = std::max(part_bytes / sizeof(float), (floats + kPartsMax - 1) / kPartsMax);
+  // Codecs by chunks can cut between chunks.
+  if (part >= kGradientChunk) part = (part + kGradientChunk - 1) / kGradientChunk * kGradientChunk;
+  return 2 * part <= floats ? part : 0;
 }
 
 std::uint32_t lease_grain(const GradientCodec& codec, std::uint32_t step_slots) {

@@ -53,6 +53,9 @@ struct Transport {
 std::span<const std::string_view> preset_names();
 Result<Transport> preset(std::string_view name);
 
+// Of a model of so many floats: how many a part has; 0: it travels in one piece.
+std::uint64_t part_floats(std::uint64_t floats, std::uint64_t part_bytes);
+
 // How many slots every lease of a step has with this codec for contributions; 0: as suits the node.
 std::uint32_t lease_grain(const GradientCodec& codec, std::uint32_t step_slots);
 

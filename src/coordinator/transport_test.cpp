@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "net/payload_form.h"
 #include "support/kernel_buffers.h"
 #include "support/stream_pairs.h"
 
@@ -85,6 +86,26 @@ TEST(Transport, every_preset_s_socket_is_as_it_says) {
     EXPECT_GE(after.receive_buffer_bytes, granted.receive);
     EXPECT_LE(after.receive_buffer_bytes, 2 * transport.socket_buffer);
   }
+}
+
+TEST(Transport, parts_are_never_too_many_and_whole_chunks) {
+  for (const std::uint64_t floats :
+       {2'048ull, 131'072ull, 1'863'690ull, 67'200'000ull, 100'000'000ull, 7'000'000'000ull}) {
+    for (const std::uint64_t bytes : {64ull, 1024ull, 4096ull, 262'144ull, 16'777'216ull}) {
+      const std::uint64_t part = part_floats(floats, bytes);
+      if (part == 0) {
+        EXPECT_LT(floats, 2 * (bytes / 4 + kGradientChunk)) << floats << " in " << bytes;
+        continue;
+      }
+      EXPECT_GE(part, bytes / 4);
+      EXPECT_LE((floats + part - 1) / part, kPartsMax) << floats << " in " << bytes;
+      EXPECT_TRUE(part < kGradientChunk || part % kGradientChunk == 0) << floats << " in " << bytes;
+    }
+    EXPECT_EQ(part_floats(floats, 0), 0u);
+  }
+  EXPECT_EQ(part_floats(1'863'690, kPartBytesUsual), 65'536u);
+  EXPECT_EQ(part_floats(131'072, kPartBytesUsual), 65'536u) << "two parts";
+  EXPECT_EQ(part_floats(131'071, kPartBytesUsual), 0u);
 }
 
 TEST(Transport, says_what_is_wrong_with_a_setting) {

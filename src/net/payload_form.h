@@ -35,7 +35,7 @@ struct BlockShape {
 };
 
 // A block travels in so many parts at most.
-inline constexpr std::uint64_t kPartsMax = 1024;
+inline constexpr std::uint64_t kPartsMax = 256;
 
 // Floats first … first + count - 1 of a block.
 struct FloatRange {

@@ -51,6 +51,22 @@ TEST(BatchTest, a_batch_that_is_measured_is_written_down_and_the_same_command_go
   EXPECT_TRUE(pool.summary().at("batch_trials").empty()) << "only a new run is measured";
 }
 
+TEST(PartsPoolTest, whole_or_in_parts_through_a_codec_by_chunks_or_none_it_comes_to_the_same_bits) {
+  for (const char* codec : {"none", "bf16", "int8"}) {
+    const Workload workload{
+        .name = "parts",
+        .flags = {"--model", "mlp:64,128,128,10", "--data", "random:64,10", "--batch", "16", "--slots", "4",
+                  "--steps", "12", "--gradient-codec", codec, "--parameter-codec", codec}};
+    Pool whole(workload), parts(workload);
+    Process one = whole.train(1, {"--part-bytes", "0"}), other = parts.train(1, {"--part-bytes", "8192"});
+    ASSERT_EQ(one.wait(), 0) << one.said();
+    ASSERT_EQ(other.wait(), 0) << other.said();
+    EXPECT_EQ(whole.summary().at("parameters_hash"), parts.summary().at("parameters_hash")) << codec;
+    const std::string up = parts.summary().at("per_node")[0].at("codec_up");
+    EXPECT_NE(up.find("13 parts"), std::string::npos) << up;
+  }
+}
+
 TEST(BatchTest, a_global_batch_that_grows_comes_to_the_same_bits_for_1_and_3_nodes_and_after_kill_9) {
   const Workload growing{.name = "growing",
                          .flags = {"--model", "mlp:10,20,10", "--data", "synthetic", "--momentum", "0.9",
