@@ -49,7 +49,7 @@ class Optimizer {
   // The same, part by part: the parameters from the first one given on, each once, with the same scale and
   // rate.
   void begin_step() { ++steps_; }
-  void step_part(std::size_t first, std::span<float> parameters, std::span<const float> gradient,
+  void step_part(std::size_t begin, std::span<float> parameters, std::span<const float> gradient,
                  float gradient_scale, double learning_rate, ThreadPool* pool);
 
   // How many steps were taken; with the state blocks, all there is to save.
