@@ -22,15 +22,6 @@ RunConfig parts_config() {
   return config;
 }
 
-Summary run_to_end(const RunConfig& config, unsigned nodes) {
-  SimPool pool(config);
-  pool.add_nodes(nodes);
-  EXPECT_EQ(pool.run(), "ok");
-  const Summary summary = pool.coordinator().summary();
-  EXPECT_TRUE(summary.audit.passed());
-  return summary;
-}
-
 TEST(PartsTest, parts_of_any_size_come_to_the_same_bits_for_any_nodes) {
   const std::string expected = plain_hash(parts_config());
   for (const std::uint64_t bytes : {4u, 40u, 128u, 200u}) {

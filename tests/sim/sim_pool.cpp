@@ -85,6 +85,15 @@ std::string plain_hash(const RunConfig& config) {
   return learner->parameters_hash();
 }
 
+Summary run_to_end(const RunConfig& config, unsigned nodes) {
+  SimPool pool(config);
+  pool.add_nodes(nodes);
+  EXPECT_EQ(pool.run(), "ok");
+  Summary summary = pool.coordinator().summary();
+  EXPECT_TRUE(summary.audit.passed());
+  return summary;
+}
+
 struct SimPool::Member {
   std::string name;
   NodeShape shape;

@@ -25,6 +25,9 @@ RunConfig sim_config();
 // What a run of so many steps comes to without any pool: slot after slot, added up and applied right here.
 std::string plain_hash(const RunConfig& config);
 
+// What so many nodes make of it, undisturbed.
+Summary run_to_end(const RunConfig& config, unsigned nodes);
+
 class SimPool {
  public:
   explicit SimPool(const RunConfig& config);

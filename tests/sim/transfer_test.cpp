@@ -18,15 +18,6 @@ RunConfig with_preset(std::string_view name) {
   return config;
 }
 
-Summary run_to_end(const RunConfig& config, unsigned nodes) {
-  SimPool pool(config);
-  pool.add_nodes(nodes);
-  EXPECT_EQ(pool.run(), "ok");
-  const Summary summary = pool.coordinator().summary();
-  EXPECT_EQ(summary.audit.samples_committed, summary.audit.samples_expected);
-  return summary;
-}
-
 TEST(TransferTest, every_preset_without_loss_comes_to_the_same_bits) {
   const std::string expected = plain_hash(sim_config());
   for (const std::string_view name : preset_names()) {
