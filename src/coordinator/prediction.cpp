@@ -155,10 +155,7 @@ Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint
       .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
       .unsteadiness = link.loopback() ? kUnsteady : kSteady};
   if (!link.loopback() && nodes <= kNodesReckoned) {
-    // As Session::step_seconds has it.
-    const double down = traffic.parameters * byte_seconds;
-    options.step_seconds =
-        traffic.parts > 1 ? std::max(options.exchange_seconds, down) : options.exchange_seconds + down;
+    options.step_seconds = options.exchange_seconds + traffic.parameters * byte_seconds;
     // All that there are, but for a crew: it does not take turns.
     if (nodes == cores_used(situation) && nodes < situation.nodes) {
       options.nodes = situation.nodes;

@@ -202,7 +202,7 @@ TEST(PredictionTest, on_loopback_parts_change_nothing) {
 }
 
 TEST(PredictionTest, as_many_nodes_take_part_as_make_a_step_faster) {
-  EXPECT_NEAR(predict(situation_with("100mbit", 0.001, 4)).nodes_computing, 1, 0.05);
+  EXPECT_DOUBLE_EQ(predict(situation_with("100mbit", 0.001, 4)).nodes_computing, 1);
   EXPECT_DOUBLE_EQ(predict(situation_with("100mbit", 1.0, 4)).nodes_computing, 4);
   EXPECT_DOUBLE_EQ(predict(situation_with("loopback", 0.01, 4)).nodes_computing, 4);
 }
