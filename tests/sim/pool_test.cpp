@@ -98,8 +98,11 @@ TEST(PoolTest, slow_links_cut_links_and_flipped_bits_change_no_bit) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimPool pool(config);
+    pool.add_node({.link = LinkShape{.flip_every_bytes = 5000, .cut_after_bytes = 9000}, .seed = seed + 100});
+    pool.start();
+    // Alone, for beside others it may be given too little for anything to happen to it.
+    ASSERT_TRUE(pool.run_until([&] { return pool.stays() > 1 && pool.bits_flipped() > 0; }));
     pool.add_node({.link = LinkShape{.delay = milliseconds(3)}, .seed = seed});
-    pool.add_node({.link = LinkShape{.cut_after_bytes = 9000}, .seed = seed + 100});
     pool.add_node({.link = LinkShape{.flip_every_bytes = 5000}, .seed = seed + 200});
     pool.add_node(
         {.link = LinkShape{.delay = milliseconds(1), .flip_every_bytes = 9000, .cut_after_bytes = 20000},
@@ -108,8 +111,6 @@ TEST(PoolTest, slow_links_cut_links_and_flipped_bits_change_no_bit) {
     const Summary summary = pool.coordinator().summary();
     EXPECT_EQ(summary.parameters_hash, expected);
     expect_balanced(summary);
-    EXPECT_GT(pool.stays(), 4u) << "no link was ever cut";
-    EXPECT_GT(pool.bits_flipped(), 0u);
   }
 }
 

@@ -143,11 +143,6 @@ void SimPool::start_coordinator(unsigned nodes_awaited) {
 
 void SimPool::start(unsigned more) {
   start_coordinator(static_cast<unsigned>(members_.size()) + more);
-  for (auto& member : members_) {
-    if (member->shape.link) {
-      member->link = Link::start(loop_, address_, *member->shape.link, member->shape.seed).value();
-    }
-  }
 }
 
 void SimPool::restart_coordinator() {
@@ -161,6 +156,9 @@ bool SimPool::kill_node(std::size_t number) {
 
 void SimPool::connect(Member& member) {
   member.connecting = true;
+  if (member.shape.link && !member.link) {
+    member.link = Link::start(loop_, address_, *member.shape.link, member.shape.seed).value();
+  }
   const Address address = member.link ? member.link->address() : address_;
   connect_tcp(loop_, {.address = address, .attempts_max = 1}, random_,
               [this, &member](Result<std::unique_ptr<Stream>> stream) {

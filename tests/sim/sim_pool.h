@@ -39,7 +39,8 @@ class SimPool {
     std::uint64_t seed = 0;              // of the link
     Machine machine = {};                // whose cores it shares; none: nobody's
   };
-  // Comes back whenever its stay ends, until the run is over. Added before run().
+  // Comes back whenever its stay ends, until the run is over. The run waits for those that are added before
+  // it starts.
   void add_node(NodeShape shape);
   void add_nodes(unsigned count);
   std::size_t nodes() const { return members_.size(); }
