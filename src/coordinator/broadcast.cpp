@@ -203,6 +203,12 @@ void Broadcast::show(const Learner& learner) {
   finish_difference();
 }
 
+bool Broadcast::follows(std::uint64_t version, const Learner& learner) const {
+  if (version == kNoVersion) return false;
+  return !coded() || version == learner.version() ||
+         std::ranges::find(differences_, version, &Parts::from) != differences_.end();
+}
+
 Status Broadcast::send(const Learner& learner, SentVersion& sent, PartCodecs codecs, Connection& connection,
                        PayloadStats& stats) {
   show(learner);

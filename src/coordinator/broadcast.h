@@ -51,6 +51,9 @@ class Broadcast {
   Status send_ahead(const Learner& learner, SentVersion& sent, PartCodecs codecs, Connection& connection,
                     PayloadStats& stats);
 
+  // A node that has this version lacks no more of the learner's than any node does after a step.
+  bool follows(std::uint64_t version, const Learner& learner) const;
+
   // What a version takes on its way to a node that has the one before, of late; 0 while none did.
   double usual_bytes() const { return usual_bytes_; }
 

@@ -126,6 +126,7 @@ void Coordinator::tick() {
   advance();
   if (phase_ == Phase::ended) return;
   choose_gradient_codecs();
+  bring_up_to_date();
   hand_over_feedback();
   pump();
   if (now >= progress_due_) {
@@ -143,6 +144,7 @@ Status Coordinator::ready(Session& session) {
     place.lanes = about.lanes;
   }
   round_->join(session.id(), place);
+  round_->set_behind(session.id(), calls_newcomers());
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
   ++nodes_seen_;
   if (engine_.empty()) engine_ = session.about().engine;

@@ -108,6 +108,8 @@ class Coordinator final : private Session::Host {
   Batch batch_for(Session& session, const Grant& grant);
   Status send_parameters(Session& session);
   void choose_gradient_codecs();
+  bool calls_newcomers() const;
+  void bring_up_to_date();
   std::string in_parts(std::uint64_t floats) const;
   std::string describe_up(const Session& session) const;
   std::string describe_down(const Session& session) const;

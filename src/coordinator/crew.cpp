@@ -8,13 +8,13 @@ namespace w5xde {
 namespace {
 
 constexpr std::size_t kWindowSteps = 3;
-constexpr double kWindowSeconds = 0.25;
-// Leases of the step ahead are out already when a size changes, and newcomers have to be sent everything.
+constexpr double kWindowSeconds = 0.5;
+// Leases of the step ahead are out already when others come to take part, and those have to warm up.
 constexpr std::size_t kSkippedSteps = 2;
 // Another size must make steps so much shorter.
 constexpr double kBetter = 0.95;
-// A step of a trial that takes so much longer ends it.
-constexpr double kHopeless = 1.4;
+// A trial that has cost so much more than as many usual steps ends: part of one of them, and seconds.
+constexpr double kTrialCost = 0.4, kTrialSeconds = 0.25;
 // Steps that come to take so much longer, or shorter, have another reason to: what failed may pay now.
 constexpr double kOtherTimes = 1.5;
 // Trials that failed are repeated ever more rarely: conditions change, but not all the time.
@@ -24,8 +24,25 @@ constexpr std::size_t kWindowsBetweenMin = 2, kWindowsBetweenMax = 256;
 
 Crew::Crew() : windows_between_(kWindowsBetweenMin) {}
 
+void Crew::Window::add(double step) {
+  steps.push_back(step);
+  seconds += step;
+}
+
 bool Crew::Window::full() const {
-  return steps >= kWindowSteps && seconds >= kWindowSeconds;
+  return steps.size() >= kWindowSteps && seconds >= kWindowSeconds;
+}
+
+double Crew::Window::median() const {
+  auto sorted = steps;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::ranges::nth_element(sorted, middle);
+  return *middle;
+}
+
+bool Crew::hopeless() const {
+  const double usual = usual_ * static_cast<double>(window_.steps.size());
+  return window_.seconds - usual > std::max(kTrialSeconds, kTrialCost * usual_);
 }
 
 double Crew::current(const Pool& pool) const {
@@ -52,6 +69,11 @@ void Crew::guess(const Pool& pool) {
 void Crew::disturbed() {
   window_ = {};
   skip_ = std::max<std::size_t>(skip_, 1);
+}
+
+void Crew::changed() {
+  window_ = {};
+  skip_ = kSkippedSteps;
 }
 
 // How long a step of another size could take if all goes well: with more nodes each link carries no more
@@ -98,19 +120,18 @@ void Crew::step_done(double seconds, const Pool& pool) {
     --skip_;
     return;
   }
-  ++window_.steps;
-  window_.seconds += seconds;
+  window_.add(seconds);
   if (trial_) {
-    const bool hopeless = seconds > kHopeless * usual_;
-    if (hopeless || window_.full()) judge(!hopeless && window_.mean() < kBetter * usual_, pool);
+    const bool failed = hopeless();
+    if (failed || window_.full()) judge(!failed && window_.median() < kBetter * usual_, pool);
     return;
   }
   if (!window_.full()) return;
-  const double mean = window_.mean();
+  const double median = window_.median();
   window_ = {};
-  if (usual_ > 0 && (mean > kOtherTimes * usual_ || usual_ > kOtherTimes * mean))
+  if (usual_ > 0 && (median > kOtherTimes * usual_ || usual_ > kOtherTimes * median))
     windows_between_ = kWindowsBetweenMin;
-  usual_ = mean;
+  usual_ = median;
   if (++windows_ < windows_between_) return;
   windows_ = 0;
   trial_ = worth_trying(pool);

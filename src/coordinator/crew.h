@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 namespace w5xde {
 
@@ -34,17 +35,22 @@ class Crew {
   void step_done(double seconds, const Pool& pool);
   // The step at hand is no measure: nodes evaluate too, come or go, or wait for a checkpoint.
   void disturbed();
+  // Others take part from here on.
+  void changed();
 
  private:
-  // Steps of one size: their mean is taken over several, and over some time.
+  // Steps of one size: several, and over some time. Their median, or one step that was preempted would
+  // decide.
   struct Window {
-    std::size_t steps = 0;
+    std::vector<double> steps;
     double seconds = 0;
 
+    void add(double step);
     bool full() const;
-    double mean() const { return seconds / static_cast<double>(steps); }
+    double median() const;
   };
 
+  bool hopeless() const;
   void judge(bool better, const Pool& pool);
   void settle(std::size_t size, const Pool& pool);
   double at_best(double size, const Pool& pool) const;

@@ -80,6 +80,22 @@ TEST(CrewTest, a_hopeless_trial_ends_with_its_first_step) {
   EXPECT_EQ(pool.steps_with[2], 3u) << "two that are skipped, and one";
 }
 
+TEST(CrewTest, one_step_that_was_preempted_does_not_decide_a_trial) {
+  const Crew::Pool figures{.workers = 2, .links = 2, .compute_seconds = 0.08, .exchange_seconds = 0.02};
+  for (const std::size_t preempted : {0u, 3u, 5u}) {
+    Crew crew;
+    crew.probe();
+    std::size_t steps_of_two = 0;
+    for (int i = 0; i < 60; ++i) {
+      const bool two = crew.size() != 1;
+      crew.step_done(!two ? 0.1 : steps_of_two == preempted ? 0.25 : 0.06, figures);
+      if (two) ++steps_of_two;
+    }
+    EXPECT_EQ(crew.size(), 0u) << "the step after " << preempted << " was preempted";
+    EXPECT_GT(steps_of_two, 30u) << "at the first trial";
+  }
+}
+
 TEST(CrewTest, when_steps_come_to_take_another_time_it_is_tried_again_soon) {
   CrewPool pool({.workers = 8, .links = 8, .compute_seconds = 1, .exchange_seconds = 1}, 1);
   pool.run(600);

@@ -5,6 +5,8 @@
 //   ledger       who has which slots of one step (coordinator/ledger.h)
 //   front        the step being computed; in `sync` nothing of a later step can be answered before it commits
 //   crew         who takes part in a step: all whose turn it is, or as many as make it faster (crew.h)
+//   behind       said of a node that has to be sent much before it could take part: it is called, and takes
+//                part when it has that; until then the others go on without it
 //   share        how much of what is open a node should get, by its measured speed, so that all are done at
 //                once (round_shares.cpp)
 //   ahead        leases beyond what a node is computing now: it never waits for the network
@@ -70,6 +72,10 @@ class Round {
   // exchange. Shares are such that all finish together.
   void set_step_seconds(NodeId node, double seconds) { nodes_.at(node).step_seconds = seconds; }
 
+  // With crews.
+  void set_behind(NodeId node, bool behind) { nodes_.at(node).behind = behind; }
+  bool is_called(NodeId node) const;
+
   enum class Verdict {
     accepted,   // add it to the step
     duplicate,  // somebody else was first, or the step is over: drop it
@@ -119,6 +125,7 @@ class Round {
   bool late(NodeId node) const { return nodes_.at(node).late; }
   // 0 while not measured.
   double seconds_per_slot(NodeId node) const { return nodes_.at(node).seconds_per_slot; }
+  double mean_seconds_per_slot() const;
   bool takes_part(NodeId node) const { return takes_part(node, nodes_.at(node)); }
   // How many nodes compute a step, and whether that is fewer than could.
   std::size_t crew_size() const;
@@ -154,6 +161,8 @@ class Round {
     double step_seconds = 0;
     std::string host;
     bool in_crew = false;
+    bool called = false;  // into the crew
+    bool behind = false;
     bool late = false;
     std::vector<Held> held;
 
@@ -185,7 +194,6 @@ class Round {
   bool could_work(NodeId id, const Node& node) const { return !node.late && !turns_.rests(id); }
   Crew::Pool crew_pool() const;
   double whole_step_seconds(const Node& node) const;
-  double mean_seconds_per_slot() const;
   void choose_crew();
   double ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike, Instant now) const;
   std::vector<Share> candidates(const Step& step, Instant now) const;

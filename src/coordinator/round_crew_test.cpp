@@ -127,6 +127,46 @@ TEST_F(CrewRound, one_with_a_much_better_link_is_taken_in_its_place) {
   EXPECT_EQ(pool_.leased.back().node, better);
 }
 
+TEST_F(CrewRound, one_that_is_behind_is_called_and_comes_in_when_it_is_not_any_more) {
+  join(2, 1, false);
+  for (int i = 0; i < 5; ++i) step();
+  const NodeId worker = pool_.leased.back().node, other = worker == 1 ? 2 : 1;
+  pool_.round.set_behind(other, true);
+  EXPECT_FALSE(pool_.round.is_called(other)) << "it is not wanted";
+  pool_.round.set_step_seconds(other, 0.1);
+  pool_.leased.clear();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(step(), 1u);
+  EXPECT_TRUE(pool_.round.is_called(other));
+  for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.node, worker) << "the others go on meanwhile";
+  pool_.round.set_behind(other, false);
+  for (int i = 0; i < 3; ++i) step();
+  EXPECT_FALSE(pool_.round.is_called(other));
+  EXPECT_EQ(pool_.leased.back().node, other);
+}
+
+TEST_F(CrewRound, a_trial_is_judged_by_steps_that_newcomers_took_part_in) {
+  join(4, 0.06, false);
+  for (NodeId id = 2; id <= 4; ++id) pool_.round.set_behind(id, true);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(step(), 1u) << i;
+  EXPECT_TRUE(pool_.round.is_called(2));
+  for (NodeId id = 2; id <= 4; ++id) pool_.round.set_behind(id, false);
+  for (int i = 0; i < 50; ++i) step();
+  EXPECT_EQ(step(), 4u) << "it paid";
+}
+
+TEST_F(CrewRound, where_all_take_part_so_do_those_who_are_not_behind) {
+  join(4, 0.0001, true);
+  for (int i = 0; i < 3; ++i) step();
+  ASSERT_FALSE(pool_.round.has_crew());
+  pool_.round.set_behind(2, true);
+  EXPECT_TRUE(pool_.round.is_called(2));
+  for (int i = 0; i < 2; ++i) step();  // what it has leases of already
+  EXPECT_EQ(step(), 3u);
+  pool_.round.set_behind(2, false);
+  for (int i = 0; i < 2; ++i) step();
+  EXPECT_EQ(step(), 4u);
+}
+
 TEST_F(CrewRound, evaluation_is_the_crew_s_too) {
   join(3, 1, true);
   for (int i = 0; i < 5; ++i) step();

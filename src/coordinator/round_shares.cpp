@@ -43,7 +43,12 @@ double Round::mean_seconds_per_slot() const {
 }
 
 bool Round::takes_part(NodeId id, const Node& node) const {
-  return crew_.size() > 0 ? node.in_crew && !node.late : could_work(id, node);
+  return crew_.size() > 0 ? node.in_crew && !node.late : could_work(id, node) && !node.behind;
+}
+
+bool Round::is_called(NodeId id) const {
+  const Node& node = nodes_.at(id);
+  return crew_.size() > 0 ? node.called : could_work(id, node) && node.behind;
 }
 
 std::size_t Round::crew_size() const {
@@ -80,14 +85,19 @@ double Round::whole_step_seconds(const Node& node) const {
   return longest;
 }
 
-// Those who are in it stay; places are taken by those who would have a whole step done first.
+// Those who are in it stay; places are taken by those who would have a whole step done first. All change at
+// once, when nobody who is to come in is behind.
 void Round::choose_crew() {
   if (options_.crews && options_.dear && !guessed_ && mean_seconds_per_slot() > 0) {
     guessed_ = true;
     crew_.guess(crew_pool());
   }
   const std::size_t size = crew_.size();
-  if (size == 0) return;
+  if (size == 0) {
+    if (std::ranges::any_of(nodes_, [&](const auto& node) { return is_called(node.first); }))
+      crew_.disturbed();
+    return;
+  }
   std::vector<std::tuple<double, bool, NodeId>> fit;  // the best first
   for (const auto& [id, node] : nodes_) {
     if (!node.late)
@@ -96,12 +106,18 @@ void Round::choose_crew() {
   std::ranges::sort(fit);
   std::set<NodeId> chosen;
   for (std::size_t i = 0; i < std::min(fit.size(), size); ++i) chosen.insert(std::get<NodeId>(fit[i]));
-  bool changed = false;
+  bool behind = false, changed = false;
   for (auto& [id, node] : nodes_) {
+    node.called = !node.in_crew && chosen.contains(id);
+    behind = behind || (node.called && node.behind);
+  }
+  if (behind) return crew_.disturbed();
+  for (auto& [id, node] : nodes_) {
+    node.called = false;
     const bool before = std::exchange(node.in_crew, chosen.contains(id));
     changed = changed || before != node.in_crew;
   }
-  if (changed) crew_.disturbed();
+  if (changed) crew_.changed();
 }
 
 // What a node holds of a later step, it cannot answer before this one is done: that is no reason to leave

@@ -15,6 +15,8 @@ constexpr double kCacheBytesPerSecondMax = 200e6;
 
 // Of contributions, where the choice of a sparse codec is ours.
 constexpr double kAutomaticDensity = 0.005;
+// Of a step, before one is measured.
+constexpr double kComputingGuessed = 0.1;
 
 bool is_lossy(const GradientCodec& codec) {
   return codec.kind != GradientKind::none;
@@ -123,13 +125,19 @@ void Coordinator::choose_gradient_codecs() {
     const double computing = share * round_->seconds_per_slot(id);
     longest = std::max(longest, computing);
     const double rate = session->outgoing_bytes_per_second();
-    slowest_down = slowest_down == 0 ? rate : std::min(slowest_down, rate);
-    if (!up || computing == 0) continue;
+    if (rate > 0 && (round_->takes_part(id) || round_->is_called(id)))
+      slowest_down = slowest_down == 0 ? rate : std::min(slowest_down, rate);
+    if (!up) continue;
+    // One that has sent nothing yet: as others, over a link that is the same both ways.
+    const double usual = share * round_->mean_seconds_per_slot();
+    const double rate_up = session->connection().link().receive_bytes_per_second;
     GradientPolicy& policy =
         gradient_policies_.try_emplace(id, *shape_.parameters, kAutomaticDensity).first->second;
-    (void)policy.choose({session->connection().link().receive_bytes_per_second, computing});
+    (void)policy.choose({rate_up > 0 ? rate_up : rate, computing > 0 ? computing
+                                                       : usual > 0   ? usual
+                                                                     : kComputingGuessed});
   }
-  if (!down || longest == 0) return;
+  if (!down) return;
   // What sparse contributions change is sparse too, if the optimizer does not smear it: all of it is sent.
   const OptimizerOptions& optimizer = options_.config.optimizer;
   const bool sparse = optimizer.kind == OptimizerOptions::Kind::sgd && optimizer.momentum == 0 &&
@@ -140,9 +148,31 @@ void Coordinator::choose_gradient_codecs() {
     parameter_policy_.emplace(*shape_.parameters, density);
     parameter_density_ = density;
   }
-  if (const GradientCodec codec = parameter_policy_->choose({slowest_down, longest});
+  if (const GradientCodec codec =
+          parameter_policy_->choose({slowest_down, longest > 0 ? longest : kComputingGuessed});
       codec != broadcast_->codec()) {
     broadcast_->set_codec(codec);
+  }
+}
+
+// With lossy codecs a newcomer is sent far more than those who have the version before, and what its link
+// carries is not known before: that is got over with while the others go on.
+bool Coordinator::calls_newcomers() const {
+  const Transport& transport = options_.config.transport;
+  const bool lossy = transport.gradient_codec == "auto" || transport.parameter_codec != "none";
+  return lossy && transport.crew == "auto" && options_.config.mode == Mode::sync;
+}
+
+void Coordinator::bring_up_to_date() {
+  if (!calls_newcomers()) return;
+  for (const auto& [id, session] : sessions_) {
+    if (!session->is_ready()) continue;
+    const bool called = round_->is_called(id);
+    const bool follows = broadcast_->follows(session->version_sent(), *learner_);
+    if (called && !follows) {
+      if (Status sent = send_parameters(*session); !sent.ok()) session->close(std::move(sent).error());
+    }
+    round_->set_behind(id, !follows || (called && !session->connection().all_arrived()));
   }
 }
 

@@ -349,6 +349,12 @@ double Connection::outgoing_bytes_per_second() {
   return outgoing_rate_.bytes_per_second();
 }
 
+bool Connection::all_arrived() const {
+  if (queued_bytes() > 0) return false;
+  const auto tcp = stream_->tcp_report();
+  return !tcp || tcp->bytes_acknowledged >= bytes_sent_;
+}
+
 LinkReport Connection::link() const {
   LinkReport report;
   report.peer = stream_->peer();

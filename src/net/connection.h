@@ -63,6 +63,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
 
   std::uint64_t queued_bytes() const { return writer_.queued_bytes(); }
   std::uint64_t queued_frames() const { return writer_.queued_frames(); }
+  // All that was sent has crossed the link, as far as is known here.
+  bool all_arrived() const;
   // How long the oldest queued frame has been waiting.
   Duration queue_age() const;
   LinkReport link() const;
