@@ -179,6 +179,7 @@ void Coordinator::ended(Session& session, const Error& reason) {
     round_->leave(id);
     forget_landing(id);
     feedback_gone(session);
+    catching_up_.erase(id);
     session.update_tally();
     session.tally.codec_up = describe_up(session);
     session.tally.codec_down = describe_down(session);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,7 @@ class Coordinator final : private Session::Host {
   void arm_tick();
   void measure_links();
   void measure_link(Session& session);
+  double step_seconds(Session& session) const;
 
   // How things travel (coordinator/transfer.cpp).
   Status begin_transfer(const CheckpointFile& checkpoint);
@@ -191,6 +193,7 @@ class Coordinator final : private Session::Host {
   std::optional<SectionCodec> codec_down_;  // none: whichever pays
   // Where the choice of a lossy codec is ours: of each node's contributions, and of parameters.
   std::map<NodeId, GradientPolicy> gradient_policies_;
+  std::set<NodeId> catching_up_;  // are sent a version, before they take part
   std::optional<GradientPolicy> parameter_policy_;
   double parameter_density_ = 0;
   AnswerForm answer_;  // of nodes whose answers are as the configuration says

@@ -59,9 +59,10 @@ void Crew::settle(std::size_t size, const Pool& pool) {
 }
 
 void Crew::guess(const Pool& pool) {
-  // k exchanges one after the other, and a k-th of the computing: least where both take as long.
+  // k exchanges one after the other, and a k-th of the computing: least where both take as long. Rather too
+  // few: nodes may share cores as well.
   const double best = std::sqrt(pool.compute_seconds / std::max(pool.exchange_seconds, 1e-9));
-  settle(static_cast<std::size_t>(std::clamp(std::round(best), 1.0, static_cast<double>(pool.workers))),
+  settle(static_cast<std::size_t>(std::clamp(std::floor(best), 1.0, static_cast<double>(pool.workers))),
          pool);
   windows_between_ = kWindowsBetweenMin;
 }
@@ -88,7 +89,7 @@ double Crew::at_best(double size, const Pool& pool) const {
 
 std::optional<std::size_t> Crew::worth_trying(const Pool& pool) const {
   const auto now = static_cast<std::size_t>(current(pool));
-  const std::size_t more = std::min(2 * now, pool.workers), fewer = now / 2;
+  const std::size_t more = std::min(2 * now, pool.workers), fewer = (now + 1) / 2;
   const auto could_pay = [&](std::size_t size) {
     return size > 0 && size != now && at_best(static_cast<double>(size), pool) < kBetter * usual_;
   };

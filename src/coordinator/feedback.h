@@ -30,7 +30,7 @@ class FeedbackStore {
 
   // A checkpoint waits for what these nodes have.
   void gather(std::set<NodeId> nodes);
-  // `kept`: the node rests, and its copy is good for later checkpoints too.
+  // `kept`: the node has nothing to do, and its copy is good for later checkpoints too.
   void gathered(NodeId node, std::span<const float> feedback, bool kept);
   bool has_copy(NodeId node) const { return kept_.contains(node); }
   // It has something else to say now.
@@ -38,6 +38,7 @@ class FeedbackStore {
   // It will not answer.
   void gone(NodeId node);
   bool gathering() const { return !awaited_.empty(); }
+  bool awaits(NodeId node) const { return awaited_.contains(node); }
 
   // What a checkpoint has of it: all copies, and what nobody has. Good until the next gather().
   std::vector<CheckpointBlock> blocks();

@@ -177,6 +177,7 @@ void Coordinator::try_finish() {
       broadcast_->refresh();
       for (auto& [id, session] : sessions_) session->forget_version();
     }
+    gather_feedback();  // for the checkpoint after it: it comes up while the parameters go down
     return begin_evaluation();
   }
   if (checkpointed_version_ != learner_->version()) return write_checkpoint();

@@ -77,7 +77,7 @@ bool Round::next_step_past_end() const {
 void Round::join(NodeId node, const Place& place) {
   nodes_[node].host = place.host;
   turns_.join(node, place);
-  if (options_.crews && options_.dear && !guessed_) crew_.probe();
+  if (options_.crews && options_.dear && !guessed_from_) crew_.probe();
   crew_.disturbed();
 }
 
@@ -99,6 +99,9 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
   const Step* step = step_of(held.work, held.step);
   const Instant since = step == nullptr ? held.since : std::max(held.since, step->begun);
   const double slots = held.block.slot_count;
+  const double fading = Round::fading(node);
+  for (double* estimate : {&node.seconds_per_slot, &node.first_lag, &node.next_lag}) *estimate *= fading;
+  node.left_out_seconds = 0;
   // A plain mean at first. The very first answer, with everything cold, is forgotten when there is a second.
   const double mean = 1.0 / static_cast<double>(std::max<std::uint64_t>(node.answers, 1));
   ++node.answers;
@@ -189,6 +192,8 @@ bool Round::front_ends_soon() const {
 void Round::commit(Instant now) {
   assert(options_.mode == Mode::sync && front_complete());
   for (auto& [id, node] : nodes_) {
+    if (takes_part(id, node) && node.held.empty() && node.answered_at < steps_.front().begun)
+      node.left_out_seconds += seconds_of(now - steps_.front().begun);
     std::erase_if(node.held,
                   [&](const Held& held) { return held.work == Work::train && held.step == front_step_; });
   }

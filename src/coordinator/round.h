@@ -74,6 +74,7 @@ class Round {
 
   // With crews.
   void set_behind(NodeId node, bool behind) { nodes_.at(node).behind = behind; }
+  bool is_behind(NodeId node) const { return nodes_.at(node).behind; }
   bool is_called(NodeId node) const;
 
   enum class Verdict {
@@ -159,6 +160,7 @@ class Round {
                                          // took longer than the computing
     double exchange_seconds = std::numeric_limits<double>::infinity();
     double step_seconds = 0;
+    double left_out_seconds = 0;  // of steps that it might have taken part in, since its last answer
     std::string host;
     bool in_crew = false;
     bool called = false;  // into the crew
@@ -195,6 +197,7 @@ class Round {
   Crew::Pool crew_pool() const;
   double whole_step_seconds(const Node& node) const;
   void choose_crew();
+  static double fading(const Node& node);
   double ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike, Instant now) const;
   std::vector<Share> candidates(const Step& step, Instant now) const;
   std::vector<Share> shares_of(const Step& step, Instant now) const;
@@ -216,7 +219,7 @@ class Round {
   std::map<NodeId, Node> nodes_;
   Turns turns_;
   Crew crew_;
-  bool guessed_ = false;  // how many take part
+  std::optional<double> guessed_from_;  // what an exchange took when it was guessed how many take part
   Instant committed_at_;
   std::deque<Step> steps_;  // open ones, by number; sync: the front and the one ahead
   std::optional<Step> evaluation_;

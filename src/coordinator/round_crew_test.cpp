@@ -83,6 +83,16 @@ TEST_F(CrewRound, all_take_part_once_it_is_known_that_exchanges_are_cheap) {
   EXPECT_EQ(step(), 4u);
 }
 
+TEST_F(CrewRound, when_exchanges_come_to_be_far_cheaper_it_is_guessed_anew) {
+  join(4, 1, true);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(step(), 1u);
+  exchange_ = 0.02;
+  for (const NodeId id : nodes_) pool_.round.set_step_seconds(id, exchange_);
+  step();  // is leased already
+  step();
+  EXPECT_EQ(step(), 2u) << "sqrt(0.12 / 0.02)";
+}
+
 TEST_F(CrewRound, nodes_with_links_of_their_own_come_to_take_part) {
   join(4, 0.06, false);
   for (int i = 0; i < 100; ++i) step();

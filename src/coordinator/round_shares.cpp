@@ -11,9 +11,10 @@ namespace w5xde {
 
 namespace {
 
-// A node that a step has no slot for is not measured; its estimate gets better by this much, until it has
-// one.
-constexpr double kHope = 0.99;
+// Trying a node that a step has no slot for costs what it is left out for: not before so many times as long
+// have gone by.
+constexpr double kCostsBetween = 10;
+constexpr double kFadingMin = 1e-6;
 // Speeds closer than this count as equal, or noise would cut steps unevenly.
 constexpr double kEqualSpeeds = 1.6;
 constexpr double kEqualCosts = 0.1;  // of the step's time
@@ -29,6 +30,9 @@ constexpr std::uint32_t kUnmeasuredSlots = 2;
 // Another is better if it takes no more than this part: who is in the crew stays, having parameters and
 // samples, where the difference is less.
 constexpr double kMuchBetter = 0.7;
+// Exchanges that come to take no more than this part (a codec was chosen) are another pool's: how many take
+// part is guessed anew.
+constexpr double kFarCheaper = 1.0 / 3;
 
 }  // namespace
 
@@ -88,9 +92,12 @@ double Round::whole_step_seconds(const Node& node) const {
 // Those who are in it stay; places are taken by those who would have a whole step done first. All change at
 // once, when nobody who is to come in is behind.
 void Round::choose_crew() {
-  if (options_.crews && options_.dear && !guessed_ && mean_seconds_per_slot() > 0) {
-    guessed_ = true;
-    crew_.guess(crew_pool());
+  if (options_.crews && options_.dear && mean_seconds_per_slot() > 0) {
+    const Crew::Pool pool = crew_pool();
+    if (!guessed_from_ || pool.exchange_seconds < kFarCheaper * *guessed_from_) {
+      guessed_from_ = pool.exchange_seconds;
+      crew_.guess(pool);
+    }
   }
   const std::size_t size = crew_.size();
   if (size == 0) {
@@ -138,19 +145,27 @@ std::uint32_t Round::capacity_of(const Node& node, const Step& step) const {
   return static_cast<std::uint32_t>(std::clamp(seconds_max / node.seconds_per_slot, 1.0, 1e6));
 }
 
+// What is known of a node that was left out for long may not hold any more (a machine stood still, a link was
+// full), and nothing shows that unless it is tried: all that it costs counts for ever less.
+double Round::fading(const Node& node) {
+  if (node.left_out_seconds == 0) return 1;
+  const double cost = std::max(node.first_lag, node.step_seconds) + node.seconds_per_slot;
+  return std::max(kFadingMin, std::exp(-node.left_out_seconds / (kCostsBetween * cost)));
+}
+
 // In how many seconds it will have answered what it holds of a step; holding nothing, when an answer of no
 // slot at all could be here. Of a step ahead: counted from its begin. Where all are alike, what they were
 // measured to lag is noise.
 double Round::ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike,
                        Instant now) const {
   const auto leases = static_cast<double>(node.held_leases(step));
-  const double first_lag = !alike && node.first_lag > 0 ? node.first_lag : node.step_seconds;
+  const double first_lag = fading(node) * (!alike && node.first_lag > 0 ? node.first_lag : node.step_seconds);
   const double next_lag = alike ? 0 : node.next_lag;
   const double computing = node.held_slots(step) * seconds_per_slot;
   if (is_ahead(step.work, step.number)) return first_lag + computing + std::max(0.0, leases - 1) * next_lag;
   const auto oldest = std::ranges::find_if(node.held, [&](const Held& held) { return held.is_of(step); });
   const Instant leased = oldest == node.held.end() ? now : oldest->since;
-  const double exchange = std::min(node.exchange_seconds, node.step_seconds);
+  const double exchange = fading(node) * std::min(node.exchange_seconds, node.step_seconds);
   const bool first = node.answered_at < step.begun;
   const double from = first ? seconds_of(step.begun - now) + first_lag : seconds_of(node.answered_at - now);
   const double lag = std::max(0.0, leases - (first ? 1 : 0)) * next_lag;
@@ -175,13 +190,15 @@ std::vector<Round::Share> Round::candidates(const Step& step, Instant now) const
       share.seconds_per_slot = 1;
       share.ready = node.held_slots(step);
     } else {
-      share.seconds_per_slot = !alike && node.seconds_per_slot > 0 ? node.seconds_per_slot : mean;
+      share.seconds_per_slot =
+          !alike && node.seconds_per_slot > 0 ? fading(node) * node.seconds_per_slot : mean;
       share.ready = ready_in(node, step, share.seconds_per_slot, alike, now);
     }
     // Others' leases cost less: this one's must be worth theirs.
-    if (options_.grain == 0 && cheapest < kMuchBetter * node.exchange_seconds)
-      share.slots_min = static_cast<std::uint32_t>(
-          std::min(std::ceil(node.exchange_seconds / share.seconds_per_slot), 1e9));
+    const double exchange = fading(node) * node.exchange_seconds;
+    if (options_.grain == 0 && cheapest < kMuchBetter * exchange)
+      share.slots_min =
+          static_cast<std::uint32_t>(std::min(std::ceil(exchange / share.seconds_per_slot), 1e9));
     shares.push_back(share);
   }
   return shares;
@@ -304,10 +321,6 @@ void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants
     }
     next->slots -= std::min(next->slots, block->slot_count);
     grants.push_back(grant(next->id, step, *block, next_lease_++, now));
-  }
-  if (to == To::far) return;
-  for (auto& [id, node] : nodes_) {
-    if (node.held.empty() && takes_part(id, node)) node.seconds_per_slot *= kHope;
   }
 }
 

@@ -101,6 +101,27 @@ TEST(RoundShares, gives_a_node_behind_a_slow_link_less_so_that_all_finish_togeth
   EXPECT_EQ(pool.slots_of(1, pool.round.front_step()), 32u);
 }
 
+// A node that is left out is not measured: whatever is thought of it stays so.
+TEST(RoundShares, tries_a_node_again_that_was_left_out_because_of_its_link) {
+  RoundPool pool({.slots = 40});
+  const std::map<NodeId, Pace> paces = {{1, {.slot = 0.001}}, {2, {.slot = 0.004}}};
+  for (const auto& [node, pace] : paces) {
+    pool.join(node);
+    pool.round.set_exchange_seconds(node, 0.0002);
+  }
+  for (int i = 0; i < 20; ++i) (void)play_step(pool, paces);
+  EXPECT_GE(pool.slots_of(1, pool.round.front_step()), 30u);
+  pool.round.set_exchange_seconds(1, 1);
+  pool.round.set_step_seconds(1, 1);
+  for (int i = 0; i < 3; ++i) (void)play_step(pool, paces);  // leased already
+  const Instant began = pool.now;
+  do {
+    ASSERT_LT(seconds_of(pool.now - began), 60) << "it is left out for ever";
+    (void)play_step(pool, paces);
+  } while (pool.slots_of(1, pool.round.front_step()) == 0);
+  EXPECT_GT(seconds_of(pool.now - began), 10) << "should it be as slow as it seems, trying costs a second";
+}
+
 TEST(RoundShares, a_step_is_not_longer_than_it_must_be_when_a_node_is_suddenly_slow) {
   RoundPool pool({.slots = 40});
   for (const NodeId node : {1u, 2u}) {
@@ -170,6 +191,8 @@ TEST(RoundShares, tries_a_node_again_that_was_too_slow_for_a_slot) {
     pool.lease();
   }
   run_steps(pool, nodes, 1000);
+  EXPECT_EQ(pool.slots_of(2, pool.round.front_step()), 0u) << "half a second, to save two milliseconds";
+  run_steps(pool, nodes, 30'000);
   const std::uint64_t step = pool.round.front_step();
   EXPECT_EQ(pool.slots_of(1, step), 2u);
   EXPECT_EQ(pool.slots_of(2, step), 2u);

@@ -167,12 +167,19 @@ void Coordinator::bring_up_to_date() {
   if (!calls_newcomers()) return;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
-    const bool called = round_->is_called(id);
     const bool follows = broadcast_->follows(session->version_sent(), *learner_);
-    if (called && !follows) {
+    if (!round_->is_behind(id)) {
+      if (!round_->takes_part(id) && !round_->is_called(id)) round_->set_behind(id, !follows);
+    } else if (!round_->is_called(id)) {
+      catching_up_.erase(id);
+    } else if (catching_up_.insert(id).second) {
+      if (follows) continue;
       if (Status sent = send_parameters(*session); !sent.ok()) session->close(std::move(sent).error());
+    } else if (session->connection().all_arrived()) {
+      // Versions have come and gone meanwhile; what it still lacks takes no longer than that.
+      catching_up_.erase(id);
+      round_->set_behind(id, false);
     }
-    round_->set_behind(id, !follows || (called && !session->connection().all_arrived()));
   }
 }
 
@@ -227,18 +234,40 @@ Status Coordinator::send_parameters(Session& session) {
   return session.send_parameters(*learner_, *broadcast_, codec_down());
 }
 
+// What exchanges and steps cost over a link. Nodes that come from one address share one: what differs between
+// those who work is chance, and would cut steps unevenly.
 void Coordinator::measure_links() {
+  struct Costs {
+    double exchange = 0, step = 0, nodes = 0;
+  };
+  std::map<std::string, Costs> links;
   for (const auto& [id, session] : sessions_) {
-    if (session->is_ready()) measure_link(*session);
+    if (!session->is_ready()) continue;
+    measure_link(*session);
+    if (session->tally.batches == 0 || !round_->takes_part(id)) continue;
+    Costs& costs = links[session->host()];
+    costs.exchange += session->exchange_seconds();
+    costs.step += step_seconds(*session);
+    ++costs.nodes;
+  }
+  for (const auto& [id, session] : sessions_) {
+    const auto link = links.find(session->host());
+    if (!session->is_ready() || link == links.end() || !round_->takes_part(id)) continue;
+    round_->set_exchange_seconds(id, link->second.exchange / link->second.nodes);
+    round_->set_step_seconds(id, link->second.step / link->second.nodes);
   }
 }
 
 void Coordinator::measure_link(Session& session) {
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
+  round_->set_step_seconds(session.id(), step_seconds(session));
+}
+
+double Coordinator::step_seconds(Session& session) const {
   // Of a version as those get it who have the one before: one that has rested is sent more, but once.
   const double usual = broadcast_->usual_bytes();
   const double bytes = usual > 0 ? usual : static_cast<double>(shape_.floats * sizeof(float));
-  round_->set_step_seconds(session.id(), session.step_seconds(bytes, answer_form(session).part_floats > 0));
+  return session.step_seconds(bytes, answer_form(session).part_floats > 0);
 }
 
 // A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the
@@ -248,7 +277,7 @@ void Coordinator::gather_feedback() {
   std::set<NodeId> nodes;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready() || !session->has_feedback() || feedback_->has_copy(id)) continue;
-    if (session->ask_feedback().ok()) nodes.insert(id);
+    if (feedback_->awaits(id) || session->ask_feedback().ok()) nodes.insert(id);
   }
   feedback_->gather(std::move(nodes));
 }
@@ -260,8 +289,9 @@ Status Coordinator::fed_back(Session& session, bool leaving, std::span<const flo
     return {};
   }
   const bool awaited = feedback_->gathering();
-  feedback_->gathered(session.id(), feedback, round_->has_crew() && !round_->takes_part(session.id()));
-  if (awaited && !feedback_->gathering()) write_gathered();
+  const bool rests = round_->has_crew() && !round_->takes_part(session.id());
+  feedback_->gathered(session.id(), feedback, rests || run_over());
+  if (writing_ && awaited && !feedback_->gathering()) write_gathered();
   return {};
 }
 
@@ -285,7 +315,7 @@ void Coordinator::feedback_gone(const Session& session) {
   gradient_policies_.erase(session.id());
   const bool awaited = feedback_->gathering();
   feedback_->gone(session.id());
-  if (awaited && !feedback_->gathering()) write_gathered();
+  if (writing_ && awaited && !feedback_->gathering()) write_gathered();
 }
 
 }  // namespace w5xde

@@ -220,6 +220,12 @@ std::unique_ptr<HandPeer> SimPool::enrol_by_hand(const std::string& name) {
   return peer;
 }
 
+CheckpointFile SimPool::newest_checkpoint() {
+  coordinator_.reset();
+  const RunFolder folder = RunFolder::open(folder_ / "run").value();
+  return *std::move(folder.newest()).value();
+}
+
 std::uint64_t SimPool::bits_flipped() const {
   std::uint64_t bits = 0;
   for (const auto& member : members_) bits += member->link ? member->link->bits_flipped() : 0;

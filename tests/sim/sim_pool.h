@@ -68,6 +68,8 @@ class SimPool {
   Coordinator& coordinator() { return *coordinator_; }
   const RunConfig& config() const { return config_; }
   AsioLoop& loop() { return loop_; }
+  // The coordinator, which has the run's folder, is gone then.
+  CheckpointFile newest_checkpoint();
   std::uint64_t stays() const { return stays_; }
   std::uint64_t bits_flipped() const;
 

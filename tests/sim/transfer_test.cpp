@@ -110,6 +110,21 @@ TEST(TransferTest, coded_parameters_come_to_the_same_bits_whoever_comes_and_goes
   }
 }
 
+TEST(TransferTest, a_late_comer_is_brought_up_to_date_and_takes_part) {
+  RunConfig config = sim_config();
+  config.steps = 1'000'000;  // to be stopped
+  config.transport.parameter_codec = "int8";
+  SimPool pool(config);
+  pool.add_nodes(1);
+  pool.start();
+  ASSERT_TRUE(pool.run_until([&] { return pool.coordinator().status().batches >= 60; }));
+  pool.add_nodes(1);
+  EXPECT_TRUE(pool.run_until([&] {
+    const Summary summary = pool.coordinator().summary();
+    return summary.per_node.size() == 2 && summary.per_node[1].batches > 0;
+  }));
+}
+
 TEST(TransferTest, a_coordinator_that_is_killed_shows_nodes_what_it_showed_them_before) {
   RunConfig config = sim_config();
   config.transport.parameter_codec = "int8";
@@ -223,6 +238,21 @@ TEST_F(HandedFeedback, that_is_not_a_number_is_refused) {
   say(*peer, true, floats);
   ASSERT_TRUE(pool.run_until([&] { return peer->closed(); }));
   EXPECT_NE(peer->why().find("numbers that are none"), std::string::npos) << peer->why();
+}
+
+TEST_F(HandedFeedback, is_in_the_last_checkpoint_though_gathered_while_nodes_evaluate) {
+  SimPool pool(config_);
+  pool.evaluate_on(open_dataset("synthetic", Split::test, 1).value());
+  pool.add_nodes(3);
+  ASSERT_EQ(pool.run(), "ok");
+  ASSERT_TRUE(pool.coordinator().summary().evaluation.has_value());
+  const auto checkpoint = pool.newest_checkpoint();
+  EXPECT_EQ(checkpoint.info().step, config_.steps);
+  const auto layout = checkpoint.layout_of("feedback");
+  ASSERT_NE(layout, nullptr);
+  std::vector<float> floats(layout->floats());
+  ASSERT_TRUE(checkpoint.read("feedback", *layout, floats).ok());
+  EXPECT_TRUE(std::ranges::any_of(floats, [](float value) { return value != 0; }));
 }
 
 TEST_F(HandedFeedback, is_in_the_checkpoint_and_goes_to_who_joins_the_resumed_run) {
