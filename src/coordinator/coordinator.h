@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -193,7 +192,7 @@ class Coordinator final : private Session::Host {
   std::optional<SectionCodec> codec_down_;  // none: whichever pays
   // Where the choice of a lossy codec is ours: of each node's contributions, and of parameters.
   std::map<NodeId, GradientPolicy> gradient_policies_;
-  std::set<NodeId> catching_up_;  // are sent a version, before they take part
+  std::map<NodeId, Instant> catching_up_;  // are sent a version before they take part, and since when
   std::optional<GradientPolicy> parameter_policy_;
   double parameter_density_ = 0;
   AnswerForm answer_;  // of nodes whose answers are as the configuration says

@@ -191,9 +191,17 @@ bool Round::front_ends_soon() const {
 
 void Round::commit(Instant now) {
   assert(options_.mode == Mode::sync && front_complete());
+  const Instant begun = steps_.front().begun;
+  const auto left_out = [&](const auto& member) {
+    return takes_part(member.first, member.second) && member.second.held.empty() &&
+           member.second.answered_at < begun;
+  };
+  // However many they are, there is one to try about as often.
+  const auto idle = static_cast<double>(std::ranges::count_if(nodes_, left_out));
+  for (auto& member : nodes_) {
+    if (left_out(member)) member.second.left_out_seconds += seconds_of(now - begun) / idle;
+  }
   for (auto& [id, node] : nodes_) {
-    if (takes_part(id, node) && node.held.empty() && node.answered_at < steps_.front().begun)
-      node.left_out_seconds += seconds_of(now - steps_.front().begun);
     std::erase_if(node.held,
                   [&](const Held& held) { return held.work == Work::train && held.step == front_step_; });
   }

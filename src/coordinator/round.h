@@ -72,8 +72,9 @@ class Round {
   // exchange. Shares are such that all finish together.
   void set_step_seconds(NodeId node, double seconds) { nodes_.at(node).step_seconds = seconds; }
 
-  // With crews.
-  void set_behind(NodeId node, bool behind) { nodes_.at(node).behind = behind; }
+  // With crews. One that takes too long over it is late: others are called in its place, until it has it.
+  void set_behind(NodeId node, bool behind);
+  void set_late(NodeId node) { nodes_.at(node).late = true; }
   bool is_behind(NodeId node) const { return nodes_.at(node).behind; }
   bool is_called(NodeId node) const;
 
@@ -160,7 +161,7 @@ class Round {
                                          // took longer than the computing
     double exchange_seconds = std::numeric_limits<double>::infinity();
     double step_seconds = 0;
-    double left_out_seconds = 0;  // of steps that it might have taken part in, since its last answer
+    double left_out_seconds = 0;  // of steps that it might have taken part in, by as many as it was one of
     std::string host;
     bool in_crew = false;
     bool called = false;  // into the crew

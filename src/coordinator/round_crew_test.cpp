@@ -154,6 +154,26 @@ TEST_F(CrewRound, one_that_is_behind_is_called_and_comes_in_when_it_is_not_any_m
   EXPECT_EQ(pool_.leased.back().node, other);
 }
 
+TEST_F(CrewRound, another_is_called_in_the_place_of_one_that_takes_too_long_to_come_in) {
+  for (const NodeId id : {1u, 2u}) {
+    pool_.round.join(id, {.host = "10.0.0.2"});
+    pool_.round.set_behind(id, true);
+  }
+  pool_.lease();
+  EXPECT_TRUE(pool_.leased.empty());
+  EXPECT_TRUE(pool_.round.is_called(1));
+  pool_.round.set_late(1);
+  pool_.lease();
+  EXPECT_FALSE(pool_.round.is_called(1));
+  EXPECT_TRUE(pool_.round.is_called(2));
+  pool_.round.set_behind(2, false);
+  pool_.lease();
+  ASSERT_FALSE(pool_.leased.empty());
+  EXPECT_EQ(pool_.leased.back().node, 2u);
+  pool_.round.set_behind(1, false);
+  EXPECT_FALSE(pool_.round.late(1)) << "it is there after all";
+}
+
 TEST_F(CrewRound, a_trial_is_judged_by_steps_that_newcomers_took_part_in) {
   join(4, 0.06, false);
   for (NodeId id = 2; id <= 4; ++id) pool_.round.set_behind(id, true);

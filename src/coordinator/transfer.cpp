@@ -17,6 +17,8 @@ constexpr double kCacheBytesPerSecondMax = 200e6;
 constexpr double kAutomaticDensity = 0.005;
 // Of a step, before one is measured.
 constexpr double kComputingGuessed = 0.1;
+// Then others are called too.
+constexpr auto kCatchUpPatience = std::chrono::seconds(5);
 
 bool is_lossy(const GradientCodec& codec) {
   return codec.kind != GradientKind::none;
@@ -168,17 +170,21 @@ void Coordinator::bring_up_to_date() {
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     const bool follows = broadcast_->follows(session->version_sent(), *learner_);
-    if (!round_->is_behind(id)) {
-      if (!round_->takes_part(id) && !round_->is_called(id)) round_->set_behind(id, !follows);
-    } else if (!round_->is_called(id)) {
-      catching_up_.erase(id);
-    } else if (catching_up_.insert(id).second) {
+    const bool called = round_->is_called(id);
+    if (const auto since = catching_up_.find(id); since != catching_up_.end()) {
+      if (session->connection().all_arrived()) {
+        // Versions have come and gone meanwhile; what it still lacks takes no longer than that.
+        catching_up_.erase(since);
+        round_->set_behind(id, false);
+      } else if (loop_.now() - since->second > kCatchUpPatience) {
+        round_->set_late(id);
+      }
+    } else if (called && round_->is_behind(id)) {
+      catching_up_[id] = loop_.now();
       if (follows) continue;
       if (Status sent = send_parameters(*session); !sent.ok()) session->close(std::move(sent).error());
-    } else if (session->connection().all_arrived()) {
-      // Versions have come and gone meanwhile; what it still lacks takes no longer than that.
-      catching_up_.erase(id);
-      round_->set_behind(id, false);
+    } else if (!called && !round_->takes_part(id)) {
+      round_->set_behind(id, !follows);
     }
   }
 }
@@ -235,7 +241,8 @@ Status Coordinator::send_parameters(Session& session) {
 }
 
 // What exchanges and steps cost over a link. Nodes that come from one address share one: what differs between
-// those who work is chance, and would cut steps unevenly.
+// those of a crew is chance, and would cut steps unevenly. Where all may take part it must stay: who finds
+// the link slow first leaves it to the others.
 void Coordinator::measure_links() {
   struct Costs {
     double exchange = 0, step = 0, nodes = 0;
@@ -244,7 +251,7 @@ void Coordinator::measure_links() {
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     measure_link(*session);
-    if (session->tally.batches == 0 || !round_->takes_part(id)) continue;
+    if (!round_->has_crew() || session->tally.batches == 0 || !round_->takes_part(id)) continue;
     Costs& costs = links[session->host()];
     costs.exchange += session->exchange_seconds();
     costs.step += step_seconds(*session);
