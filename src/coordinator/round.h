@@ -73,10 +73,10 @@ class Round {
   void set_step_seconds(NodeId node, double seconds) { nodes_.at(node).step_seconds = seconds; }
 
   // With crews. One that takes too long over it is late: others are called in its place, until it has it.
-  void set_behind(NodeId node, bool behind);
+  void set_behind(NodeId id, bool behind);
   void set_late(NodeId node) { nodes_.at(node).late = true; }
   bool is_behind(NodeId node) const { return nodes_.at(node).behind; }
-  bool is_called(NodeId node) const;
+  bool is_called(NodeId id) const;
 
   enum class Verdict {
     accepted,   // add it to the step
