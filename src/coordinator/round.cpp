@@ -89,6 +89,10 @@ void Round::leave(NodeId node) {
   if (evaluation_) evaluation_->ledger.release(node);
 }
 
+void Round::caught_up(NodeId node) {
+  nodes_.at(node).behind = nodes_.at(node).late = false;
+}
+
 Round::Step* Round::step_of(Work work, std::uint64_t number) {
   if (work == Work::evaluate) return evaluation_ ? &*evaluation_ : nullptr;
   const auto found = std::ranges::find(steps_, number, &Step::number);
@@ -99,9 +103,13 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
   const Step* step = step_of(held.work, held.step);
   const Instant since = step == nullptr ? held.since : std::max(held.since, step->begun);
   const double slots = held.block.slot_count;
-  const double fading = Round::fading(node);
-  for (double* estimate : {&node.seconds_per_slot, &node.first_lag, &node.next_lag}) *estimate *= fading;
-  node.left_out_seconds = 0;
+  // Evaluating a slot is no measure of training one.
+  const bool train = held.work == Work::train;
+  if (train) {
+    const double fading = Round::fading(node);
+    for (double* estimate : {&node.seconds_per_slot, &node.first_lag, &node.next_lag}) *estimate *= fading;
+    node.left_out_seconds = 0;
+  }
   // A plain mean at first. The very first answer, with everything cold, is forgotten when there is a second.
   const double mean = 1.0 / static_cast<double>(std::max<std::uint64_t>(node.answers, 1));
   ++node.answers;
@@ -110,8 +118,7 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
   const auto learn = [&](double& estimate, double measured) {
     estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
   };
-  // Evaluating a slot is no measure of training one.
-  if (held.work == Work::train) {
+  if (train) {
     const double measured = compute_seconds / slots;
     if (node.seconds_per_slot > 0)
       learn(node.deviation, std::min(1.0, std::abs(measured / node.seconds_per_slot - 1)));

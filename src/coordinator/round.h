@@ -73,7 +73,8 @@ class Round {
   void set_step_seconds(NodeId node, double seconds) { nodes_.at(node).step_seconds = seconds; }
 
   // With crews. One that takes too long over it is late: others are called in its place, until it has it.
-  void set_behind(NodeId id, bool behind);
+  void set_behind(NodeId node, bool behind) { nodes_.at(node).behind = behind; }
+  void caught_up(NodeId node);
   void set_late(NodeId node) { nodes_.at(node).late = true; }
   bool is_behind(NodeId node) const { return nodes_.at(node).behind; }
   bool is_called(NodeId id) const;

@@ -170,7 +170,7 @@ TEST_F(CrewRound, another_is_called_in_the_place_of_one_that_takes_too_long_to_c
   pool_.lease();
   ASSERT_FALSE(pool_.leased.empty());
   EXPECT_EQ(pool_.leased.back().node, 2u);
-  pool_.round.set_behind(1, false);
+  pool_.round.caught_up(1);
   EXPECT_FALSE(pool_.round.late(1)) << "it is there after all";
 }
 

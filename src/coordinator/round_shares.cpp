@@ -50,12 +50,6 @@ bool Round::takes_part(NodeId id, const Node& node) const {
   return crew_.size() > 0 ? node.in_crew && !node.late : could_work(id, node) && !node.behind;
 }
 
-void Round::set_behind(NodeId id, bool behind) {
-  Node& node = nodes_.at(id);
-  if (node.behind && !behind) node.late = false;
-  node.behind = behind;
-}
-
 bool Round::is_called(NodeId id) const {
   const Node& node = nodes_.at(id);
   return crew_.size() > 0 ? node.called : could_work(id, node) && node.behind;

@@ -115,7 +115,21 @@ TEST(RoundShares, tries_a_node_again_that_was_left_out_because_of_its_link) {
   pool.round.set_step_seconds(1, 1);
   for (int i = 0; i < 3; ++i) (void)play_step(pool, paces);  // leased already
   const Instant began = pool.now;
+  int steps = 0;
   do {
+    if (++steps == 40) {
+      // It evaluates meanwhile, which says nothing of training.
+      const double slot_seconds = pool.round.seconds_per_slot(1);
+      pool.leased.clear();
+      pool.round.begin_evaluation(2000, pool.now);
+      pool.lease();
+      while (!pool.round.evaluation_complete()) {
+        for (const NodeId node : {1u, 2u}) (void)pool.answer(node);
+      }
+      pool.round.end_evaluation();
+      EXPECT_GT(std::ranges::count(pool.leased, 1u, &Grant::node), 0);
+      EXPECT_EQ(pool.round.seconds_per_slot(1), slot_seconds);
+    }
     ASSERT_LT(seconds_of(pool.now - began), 60) << "it is left out for ever";
     (void)play_step(pool, paces);
   } while (pool.slots_of(1, pool.round.front_step()) == 0);

@@ -17,7 +17,7 @@ constexpr double kCacheBytesPerSecondMax = 200e6;
 constexpr double kAutomaticDensity = 0.005;
 // Of a step, before one is measured.
 constexpr double kComputingGuessed = 0.1;
-// Then others are called too.
+// With a newcomer that is sent its version: then others are called too.
 constexpr auto kCatchUpPatience = std::chrono::seconds(5);
 
 bool is_lossy(const GradientCodec& codec) {
@@ -131,12 +131,12 @@ void Coordinator::choose_gradient_codecs() {
       slowest_down = slowest_down == 0 ? rate : std::min(slowest_down, rate);
     if (!up) continue;
     // One that has sent nothing yet: as others, over a link that is the same both ways.
-    const double usual = share * round_->mean_seconds_per_slot();
-    const double rate_up = session->connection().link().receive_bytes_per_second;
+    const double mean = share * round_->mean_seconds_per_slot();
+    const double rate_up = session->connection().incoming_bytes_per_second();
     GradientPolicy& policy =
         gradient_policies_.try_emplace(id, *shape_.parameters, kAutomaticDensity).first->second;
     (void)policy.choose({rate_up > 0 ? rate_up : rate, computing > 0 ? computing
-                                                       : usual > 0   ? usual
+                                                       : mean > 0    ? mean
                                                                      : kComputingGuessed});
   }
   if (!down) return;
@@ -175,7 +175,7 @@ void Coordinator::bring_up_to_date() {
       if (session->connection().all_arrived()) {
         // Versions have come and gone meanwhile; what it still lacks takes no longer than that.
         catching_up_.erase(since);
-        round_->set_behind(id, false);
+        round_->caught_up(id);
       } else if (loop_.now() - since->second > kCatchUpPatience) {
         round_->set_late(id);
       }
@@ -218,7 +218,7 @@ bool Coordinator::uses_cache(const Session& session) const {
   if (transport.sample_cache != "auto") return transport.sample_cache == "on";
   const std::string peer = session.peer();
   const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
-  const double rate = session.connection().link().receive_bytes_per_second;
+  const double rate = session.connection().incoming_bytes_per_second();
   return !local || (rate > 0 && rate < kCacheBytesPerSecondMax);
 }
 

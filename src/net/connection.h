@@ -70,6 +70,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   LinkReport link() const;
   // How fast the link takes what is sent; 0 while not known. The kernel is asked now and then.
   double outgoing_bytes_per_second();
+  // As link() has it, which asks the kernel for much else.
+  double incoming_bytes_per_second() const { return receive_rate_.bytes_per_second(); }
   const Stream& stream() const { return *stream_; }
 
   ~Connection() override;

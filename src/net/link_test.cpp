@@ -152,6 +152,15 @@ TEST_F(SharedLinkTest, two_connections_have_the_rate_each_unless_they_share_it) 
   EXPECT_GE(seconds_for({.bytes_per_second = 5e6, .shared = true}, 1'000'000), 0.39);
 }
 
+TEST_F(LinkTest, a_connection_knows_when_all_that_it_sent_has_arrived) {
+  connect({.bytes_per_second = 5e6});
+  ASSERT_TRUE(run_until([&] { return connection_->all_arrived(); }));
+  send(1'000'000);
+  EXPECT_FALSE(connection_->all_arrived());
+  ASSERT_TRUE(run_until([&] { return echoes_ == 1; }));
+  EXPECT_TRUE(run_until([&] { return connection_->all_arrived(); }));
+}
+
 TEST_F(LinkTest, a_stall_holds_everything_up_and_ends) {
   connect({.stall_every = milliseconds(5), .stall_for = milliseconds(20)});
   for (int i = 1; i <= 20; ++i) {

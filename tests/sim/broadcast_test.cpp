@@ -148,5 +148,27 @@ TEST_F(BroadcastTest, nodes_have_what_they_were_shown_whatever_codec_comes_in_th
   }
 }
 
+TEST_F(BroadcastTest, who_follows_is_sent_less_than_a_whole_version) {
+  Random random(1);
+  new_sum(random);
+  Taker& member = *takers_[0];
+  Taker& late_comer = *takers_[1];
+  EXPECT_FALSE(broadcast_->follows(late_comer.sent.version, *learner_));
+  broadcast_->set_codec(parse_gradient_codec("topk:0.1").value());
+  ASSERT_NO_FATAL_FAILURE(send_to(member));
+  const std::uint64_t whole = member.stats.wire_bytes;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NO_FATAL_FAILURE(commit(random));
+    EXPECT_TRUE(broadcast_->follows(member.sent.version, *learner_));
+    const std::uint64_t before = member.stats.wire_bytes;
+    ASSERT_NO_FATAL_FAILURE(send_to(member));
+    EXPECT_LT(member.stats.wire_bytes - before, whole);
+  }
+  ASSERT_NO_FATAL_FAILURE(send_to(late_comer));
+  EXPECT_EQ(late_comer.stats.wire_bytes, whole);
+  for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(commit(random));
+  EXPECT_FALSE(broadcast_->follows(late_comer.sent.version, *learner_)) << "too many versions ago";
+}
+
 }  // namespace
 }  // namespace w5xde
