@@ -29,6 +29,7 @@ struct TrainOptions {
   std::string run;  // a run folder, or a .toml file; empty: a new folder under runs/
   Given given;
   unsigned nodes = 0;  // local ones; serve has none
+  unsigned cores = 0;  // that those have; 0: all
   unsigned nodes_awaited = 1;
   std::string listen = "127.0.0.1:0";
   bool insecure = false;
@@ -44,6 +45,7 @@ struct JoinCommand {
   std::string address;
   unsigned nodes = 1;
   unsigned threads = 1;
+  unsigned cores = 0;
   unsigned attempts = 12;
   std::string name;
   std::string engine;

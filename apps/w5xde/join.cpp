@@ -27,6 +27,7 @@ Result<ExitCode> run(const JoinCommand& options) {
                    ? fmt::format("{}-{}", host_name().empty() ? "node" : host_name(), getpid())
                    : options.name,
        .device = options.device,
+       .cores = options.cores,
        .model_cache = default_model_cache(),
        .attempts_max = options.attempts}));
   W5XDE_CHECK(nursery.wait(interrupt.descriptor()));

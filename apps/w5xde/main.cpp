@@ -66,6 +66,8 @@ CLI::App* add_train(CLI::App& app, Line& line) {
   train->add_option("--nodes", line.train.nodes, "Nodes on this machine")
       ->capture_default_str()
       ->group("Pool");
+  train->add_option("--cores", line.train.cores, "How many of this machine's cores they have; by default all")
+      ->group("Pool");
   train->add_option("--listen", line.train.listen, "Where other machines may join")
       ->capture_default_str()
       ->group("Pool");
@@ -111,7 +113,9 @@ CLI::App* add_serve(CLI::App& app, Line& line) {
 CLI::App* add_join(CLI::App& app, Line& line) {
   auto* join = app.add_subcommand("join", "Give this machine to a pool.");
   join->add_option("HOST:PORT", line.join.address, "The coordinator")->required();
-  join->add_option("--nodes", line.join.nodes, "How many nodes, sharing one engine")->capture_default_str();
+  join->add_option("--cores", line.join.cores, "How many of this machine's cores; by default all");
+  join->add_option("--nodes", line.join.nodes, "How many nodes, sharing one engine and the cores")
+      ->capture_default_str();
   join->add_option("--threads", line.join.threads, "For one slot's arithmetic; the run's, see its --threads")
       ->capture_default_str();
   join->add_option("--name", line.join.name, "What the nodes are called; by default this machine's name");
@@ -120,7 +124,7 @@ CLI::App* add_join(CLI::App& app, Line& line) {
   join->add_option("--device", line.join.device, "auto, cpu, cuda or mps")->capture_default_str();
   join->add_option("--engine", line.join.engine, "The engine's shared library");
   add_log(*join, line);
-  join->footer("Examples:\n  w5xde join 192.168.1.10:5555\n  w5xde join pool.example.org:5555 --nodes 4");
+  join->footer("Examples:\n  w5xde join 192.168.1.10:5555\n  w5xde join pool.example.org:5555 --cores 2");
   return join;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -192,11 +193,14 @@ class Keeper {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     close(socket_);
     const std::string base = nodes_.at("name");
+    Machine machine = Machine::here();
+    if (const std::uint32_t cores = nodes_.at("cores"); cores > 0)
+      machine.cores = std::min(machine.cores, cores);
     JoinOptions join_options{.address = {nodes_.at("host"), nodes_.at("port")},
                              .node = {.name = fmt::format("{}-{}", base, number),
                                       .threads = options_.threads,
                                       .device = nodes_.at("device"),
-                                      .machine = Machine::here(),
+                                      .machine = machine,
                                       .model_cache = nodes_.at("model_cache").get<std::string>()},
                              .attempts_max = nodes_.at("attempts_max")};
     join_options.node.make_engine = [this](const ModelOptions& model, const std::filesystem::path& file) {
@@ -340,6 +344,7 @@ Status Nursery::start_nodes(const Nodes& nodes) {
                                                 {"port", nodes.address.port},
                                                 {"name", nodes.name},
                                                 {"device", nodes.device},
+                                                {"cores", nodes.cores},
                                                 {"model_cache", nodes.model_cache.string()},
                                                 {"attempts_max", nodes.attempts_max},
                                                 {"restart", nodes.restart}}

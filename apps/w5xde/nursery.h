@@ -47,6 +47,7 @@ class Nursery {
     Address address;
     std::string name;  // nodes are NAME-1, NAME-2, …
     std::string device = "auto";
+    unsigned cores = 0;  // of the machine's, for all of them; 0: all it has
     std::filesystem::path model_cache;
     unsigned attempts_max = 12;
     bool restart = true;  // those that crash or are killed

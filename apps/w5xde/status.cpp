@@ -110,6 +110,7 @@ void print(const StatusReport& report) {
   for (const auto& node : report.nodes) {
     fmt::print("{:<20} {:<22} {:>10} {:>11.0f} {:>9.1f}  {}\n", node.name, node.peer, node.batches,
                node.batches_per_second, node.round_trip_ms, node.late ? "late" : node.engine);
+    if (node.lanes > 1) fmt::print("{:<20} {} slots at once\n", "", node.lanes);
     if (!node.codec_up.empty()) fmt::print("{:<20} up: {}; down: {}\n", "", node.codec_up, node.codec_down);
   }
   if (!report.departures.empty()) fmt::print("\nleft:\n");

@@ -213,6 +213,7 @@ class Training {
                                          .address = {"127.0.0.1", coordinator->address().port},
                                          .name = "node",
                                          .device = options_.device,
+                                         .cores = options_.cores,
                                          .model_cache = default_model_cache()}));
     }
     if (!data) {

@@ -369,10 +369,17 @@ Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot&
   }
   bind(state);
   set_training(true);
-  if (model_->draws()) seed_generator(slot.seed);
+  // The generator is the whole process's. Nothing is drawn on the way back: masks are kept for it.
+  static std::mutex generator_in_use;
+  std::unique_lock<std::mutex> drawing;
+  if (model_->draws()) {
+    drawing = std::unique_lock(generator_in_use);
+    seed_generator(slot.seed);
+  }
   const at::AutoGradMode recording(true);
   at::Tensor outputs;
   W5XDE_TRY(const at::Tensor loss, loss_of(outputs));
+  if (drawing) drawing.unlock();
   if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
   const double scale = loss_scale();
   backward(loss, scale);

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "base/hash.h"
 #include "engine_on_test.h"
@@ -142,6 +145,33 @@ TEST(TorchEngine, two_slots_come_to_the_sum_of_their_contributions_bit_for_bit) 
     EXPECT_EQ(sum, expected);
     EXPECT_EQ(sums->samples, 7u);
     EXPECT_EQ(sums->loss, first_sums.loss + second_sums.loss);
+  }
+}
+
+TEST(TorchEngine, engines_may_compute_at_the_same_time) {
+  constexpr int kTimes = 8;
+  constexpr std::uint64_t kEngines = 3;
+  for (const Case& test : kCases) {
+    SCOPED_TRACE(test.model);
+    EngineOnTest first(test.model, test.shape, 5);
+    std::vector<EngineOnTest> engines;
+    std::vector<Samples> samples;
+    std::vector<Block> expected;
+    for (std::uint64_t i = 0; i < kEngines; ++i) {
+      engines.emplace_back(test.model, test.shape, 5);
+      samples.emplace_back(6 + static_cast<std::int64_t>(i), test.shape, 5, i + 1);
+      expected.push_back(first.contribution(samples.back().slot(), 7 + i));
+    }
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong = 0;
+    for (std::uint64_t i = 0; i < kEngines; ++i) {
+      threads.emplace_back([&, i] {
+        for (int k = 0; k < kTimes; ++k)
+          wrong += engines[i].contribution(samples[i].slot(), 7 + i) == expected[i] ? 0 : 1;
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
   }
 }
 

@@ -138,11 +138,8 @@ void Coordinator::tick() {
 
 Status Coordinator::ready(Session& session) {
   const Ready& about = session.about();
-  Place place{.host = session.host()};
-  if (options_.config.turns) {
-    place.machine = about.machine;
-    place.lanes = about.lanes;
-  }
+  Place place{.lanes = about.lanes, .host = session.host()};
+  if (options_.config.turns) place.machine = about.machine;
   round_->join(session.id(), place);
   round_->set_behind(session.id(), calls_newcomers());
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
@@ -249,6 +246,7 @@ void Coordinator::drained(Session& session) {
 void Coordinator::tell(Session& session, const Contribution& contribution) {
   NodeSummary& tally = session.tally;
   tally.compute_seconds += static_cast<double>(contribution.compute_ns) * 1e-9;
+  tally.lanes = std::max<std::uint64_t>(tally.lanes, contribution.lanes);
   tally.network_seconds += static_cast<double>(contribution.wait_ns) * 1e-9;
   tally.compression_seconds += static_cast<double>(contribution.codec_ns) * 1e-9;
 }

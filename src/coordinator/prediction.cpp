@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "coordinator/rehearsal.h"
 #include "coordinator/traffic.h"
+#include "wire/messages.h"
 
 namespace w5xde {
 
@@ -53,6 +54,15 @@ OptimizerCost cost_of(const OptimizerOptions& optimizer) {
 
 std::uint32_t cores_used(const Situation& situation) {
   return std::max(1u, std::min(situation.nodes, situation.cores));
+}
+
+// How many slots a node computes at once where so many take part. Where there are more nodes than cores, they
+// are one machine's.
+std::uint32_t lanes_of(const Situation& situation, std::uint32_t nodes) {
+  const std::uint32_t slots = std::max(1u, situation.config.step_slots() / nodes);
+  if (situation.config.threads > 1 || slots * situation.slot_seconds <= Lease::kShortSeconds) return 1;
+  const bool shared = situation.link.loopback() || situation.cores < situation.nodes;
+  return std::clamp(situation.cores / (shared ? nodes : situation.nodes), 1u, slots);
 }
 
 // The coordinator's own work, without what sockets cost it.
@@ -151,7 +161,7 @@ Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint
       .slots = slots,
       .grain = lease_grain(traffic.gradient_codec, slots),
       .nodes = nodes,
-      .slot_seconds = situation.slot_seconds + traffic.slot_decode_seconds,
+      .slot_seconds = situation.slot_seconds / lanes_of(situation, nodes) + traffic.slot_decode_seconds,
       .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
       .unsteadiness = link.loopback() ? kUnsteady : kSteady};
   if (!link.loopback() && nodes <= kNodesReckoned) {
@@ -263,9 +273,12 @@ double coordinator_memory(const Situation& situation, const Traffic& traffic, co
          3 * step_samples * static_cast<double>(situation.sample_bytes);
 }
 
-double node_memory(const Situation& situation, const Traffic& traffic) {
+double node_memory(const Situation& situation, const Traffic& traffic, const Prediction& prediction) {
   // The version at hand and the one arriving; sums that wait and one that is being sent.
   double blocks = 2 + 3;
+  // The gradients of two slots in every other lane, and sums of them.
+  const auto computing = static_cast<std::uint32_t>(std::max(1.0, std::round(prediction.nodes_computing)));
+  if (situation.config.mode == Mode::sync) blocks += 4.0 * (lanes_of(situation, computing) - 1);
   if (traffic.parameter_codec.kind != GradientKind::none) blocks += 1;
   // Feedback as it is and as it will be, with its velocity where there is one.
   if (!traffic.gradient_codec.stateless())
@@ -291,7 +304,7 @@ Prediction predict(const Situation& situation) {
   prediction.samples_bytes = traffic.kept_bytes;
   prediction.coordinator_memory_bytes =
       static_cast<std::uint64_t>(coordinator_memory(situation, traffic, prediction));
-  prediction.node_memory_bytes = static_cast<std::uint64_t>(node_memory(situation, traffic));
+  prediction.node_memory_bytes = static_cast<std::uint64_t>(node_memory(situation, traffic, prediction));
   return prediction;
 }
 

@@ -27,6 +27,7 @@ void merge(std::vector<NodeSummary>& nodes, const NodeSummary& stay) {
   same->network_seconds += stay.network_seconds;
   same->compression_seconds += stay.compression_seconds;
   same->compute_seconds += stay.compute_seconds;
+  same->lanes = std::max(same->lanes, stay.lanes);
   same->compression_ratio = stay.compression_ratio;
   same->codec_up = stay.codec_up;
   same->codec_down = stay.codec_down;
@@ -116,6 +117,7 @@ StatusReport Coordinator::status() {
                             .engine = session->about().engine,
                             .batches = session->tally.batches,
                             .batches_per_second = slot_seconds > 0 ? 1 / slot_seconds : 0,
+                            .lanes = session->tally.lanes,
                             .round_trip_ms = seconds_of(session->connection().link().round_trip) * 1e3,
                             .late = round_->late(id),
                             .codec_up = describe_up(*session),

@@ -282,10 +282,14 @@ std::vector<Grant> Round::grants(Instant now) {
   return grants;
 }
 
+std::uint32_t Round::lanes_of(NodeId id) const {
+  return turns_.lanes(id, [this](NodeId other) { return takes_part(other); });
+}
+
 Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now) {
   nodes_.at(id).held.push_back({lease, step.work, step.number, block, now});
   turns_.leased(id, block.slot_count);
-  return {id, lease, step.work, step.number, block};
+  return {id, lease, step.work, step.number, block, lanes_of(id)};
 }
 
 // async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.

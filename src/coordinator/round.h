@@ -39,6 +39,7 @@ struct Grant {
   Work work = Work::train;
   std::uint64_t step = 0;
   SlotBlock block;
+  std::uint32_t lanes = 1;  // the machine's cores, by its nodes that take part
 };
 
 // async: how many slots a lease has, for a node that takes so long for one (0: not measured yet).
@@ -203,9 +204,9 @@ class Round {
   double ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike, Instant now) const;
   std::vector<Share> candidates(const Step& step, Instant now) const;
   std::vector<Share> shares_of(const Step& step, Instant now) const;
-  std::uint32_t capacity_of(const Node& node, const Step& step) const;
+  std::uint32_t capacity_of(const Node& node, const Step& step, std::uint32_t lanes) const;
   bool is_ahead(Work work, std::uint64_t step) const { return work == Work::train && step > front_step_; }
-  static std::uint32_t portion_of(const Node& node, std::uint32_t share);
+  static std::uint32_t portion_of(const Node& node, std::uint32_t share, std::uint32_t lanes);
   bool supplied(const Node& node, const Step& step) const;
   bool drop_small_blocks(Share& share, const Step& step) const;
   Share& first_done(std::vector<Share>& shares) const;
@@ -214,6 +215,7 @@ class Round {
   void top_up(Instant now, std::vector<Grant>& grants);
   void help_stragglers(Step& step, Instant now, std::vector<Grant>& grants);
   bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
+  std::uint32_t lanes_of(NodeId id) const;
   Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
 
   Options options_;

@@ -129,7 +129,7 @@ void Round::choose_crew() {
 
 // What a node holds of a later step, it cannot answer before this one is done: that is no reason to leave
 // this one to others.
-std::uint32_t Round::capacity_of(const Node& node, const Step& step) const {
+std::uint32_t Round::capacity_of(const Node& node, const Step& step, std::uint32_t lanes) const {
   std::uint32_t slots = 0, leases = 0;
   for (const Held& held : node.held) {
     if (is_ahead(held.work, held.step) && !held.is_of(step)) continue;
@@ -137,12 +137,15 @@ std::uint32_t Round::capacity_of(const Node& node, const Step& step) const {
     ++leases;
   }
   if (node.late) return 0;
-  if (node.seconds_per_slot == 0) return slots < kUnmeasuredSlots ? kUnmeasuredSlots - slots : 0;
+  if (node.seconds_per_slot == 0) {
+    const std::uint32_t most = std::max(kUnmeasuredSlots, lanes);
+    return slots < most ? most - slots : 0;
+  }
   const double seconds_max = std::isfinite(node.exchange_seconds)
                                  ? std::max(kLeaseSecondsMax, kLeaseExchanges * node.exchange_seconds)
                                  : kLeaseSecondsMax;
   if (leases >= 2 && slots * node.seconds_per_slot >= 2 * seconds_max) return 0;
-  return static_cast<std::uint32_t>(std::clamp(seconds_max / node.seconds_per_slot, 1.0, 1e6));
+  return static_cast<std::uint32_t>(std::clamp<double>(seconds_max / node.seconds_per_slot, lanes, 1e6));
 }
 
 // What is known of a node that was left out for long may not hold any more (a machine stood still, a link was
@@ -250,12 +253,12 @@ std::vector<Round::Share> Round::shares_of(const Step& step, Instant now) const 
 
 // How many slots of its share a node gets at once: half, so that the rest can still go to another if this one
 // turns out slow; all, where by the look of its last leases it will not be off by more than an exchange
-// costs.
-std::uint32_t Round::portion_of(const Node& node, std::uint32_t share) {
+// costs. A lane without a slot would be idle.
+std::uint32_t Round::portion_of(const Node& node, std::uint32_t share, std::uint32_t lanes) {
   const double half = share / 2.0;
   const double lease_seconds = std::max(node.exchange_seconds, node.next_lag);
   const bool unsure = half * node.seconds_per_slot * node.deviation > lease_seconds;
-  return unsure ? std::max(1u, share / 2) : share;
+  return unsure ? std::clamp(share / 2, std::min(share, lanes), share) : share;
 }
 
 // A share is given out in blocks, of powers of two slots. False: each is worth an exchange. One that has
@@ -305,8 +308,9 @@ void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants
     const auto next = std::ranges::max_element(shares, {}, &Share::slots);
     const Node& node = nodes_.at(next->id);
     // Alone, it has nobody to leave anything to.
-    const std::uint32_t portion = workers == 1 ? next->slots : portion_of(node, next->slots);
-    const std::uint32_t capacity = capacity_of(node, step);
+    const std::uint32_t lanes = lanes_of(next->id);
+    const std::uint32_t portion = workers == 1 ? next->slots : portion_of(node, next->slots, lanes);
+    const std::uint32_t capacity = capacity_of(node, step, lanes);
     if (next->slots == 0 || capacity == 0 || (workers > 1 && supplied(node, step))) {
       shares.erase(next);
       continue;

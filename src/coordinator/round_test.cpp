@@ -39,6 +39,41 @@ TEST(Round, nodes_that_share_cores_take_turns) {
   for (const NodeId node : nodes) EXPECT_NEAR(slots[node], 8000, 400) << node;
 }
 
+TEST(Round, a_lease_says_how_many_slots_at_once) {
+  RoundPool pool({.slots = 32});
+  pool.join(1, {"cellar", 8, "10.0.0.1"});
+  EXPECT_EQ(pool.leased.front().lanes, 8u);
+  EXPECT_GE(pool.leased.front().block.slot_count, 8u) << "even before it is measured";
+  pool.join(2, {"attic", 4, "10.0.0.2"});
+  pool.join(3, {"attic", 4, "10.0.0.2"});
+  run_steps(pool, std::vector<NodeId>{1, 2, 3}, 20);
+  std::map<NodeId, std::uint32_t> lanes;
+  for (const Grant& grant : pool.leased) lanes[grant.node] = grant.lanes;
+  EXPECT_EQ(lanes, (std::map<NodeId, std::uint32_t>{{1, 8}, {2, 2}, {3, 2}}));
+}
+
+TEST(Round, a_step_that_is_given_out_bit_by_bit_leaves_no_lane_idle) {
+  RoundPool pool({.slots = 32});
+  const std::vector<NodeId> nodes = {1, 2};
+  for (const NodeId node : nodes) {
+    pool.join(node, {"machine " + std::to_string(node), 8, ""});
+    pool.round.set_exchange_seconds(node, 1e-5);
+  }
+  // Now twice as fast, now half: who could tell what it is going to do gets little at a time.
+  for (int i = 0; pool.commits < 40; ++i) {
+    pool.now += milliseconds(8);
+    for (const NodeId node : nodes) (void)pool.answer(node, i % 2 == 0 ? 0.002 : 0.0005);
+  }
+  std::size_t leases = 0, idle = 0;
+  for (const Grant& grant : pool.leased) {
+    if (grant.step < 10) continue;
+    ++leases;
+    if (grant.block.slot_count < 8) ++idle;
+  }
+  EXPECT_GT(leases, 2 * 30u) << "bit by bit";
+  EXPECT_EQ(idle, 0u);
+}
+
 TEST(Round, the_slots_of_a_lost_node_go_to_those_whose_turn_it_is) {
   RoundPool pool({.slots = 8});
   for (NodeId node = 0; node < 4; ++node) pool.round.join(node, {"cellar", 1});

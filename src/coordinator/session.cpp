@@ -310,6 +310,7 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                     .seed = seed,
                     .block = grant.block,
                     .work = grant.work,
+                    .lanes = grant.lanes,
                     .answer = coding_of(form.answer),
                     .slot_samples = std::move(batch.slot_samples),
                     .numbers = std::move(batch.numbers),

@@ -15,6 +15,7 @@ constexpr auto kTurn = std::chrono::milliseconds(50);
 
 void Turns::join(NodeId node, const Place& place) {
   Member& member = members_[node];
+  member.lanes = place.lanes;
   if (place.machine.empty() || place.lanes == 0) return;
   member.machine = place.machine;
   Machine& machine = machines_[place.machine];
@@ -42,6 +43,14 @@ void Turns::leased(NodeId node, std::uint32_t slots) {
   Member& member = members_.at(node);
   member.slots += slots;
   ++member.leases;
+}
+
+std::uint32_t Turns::lanes(NodeId node, const std::function<bool(NodeId)>& works) const {
+  const Member& member = members_.at(node);
+  const auto machine = machines_.find(member.machine);
+  if (machine == machines_.end()) return std::max(1u, member.lanes);
+  const auto working = static_cast<std::uint32_t>(std::ranges::count_if(machine->second.nodes, works));
+  return std::max(1u, machine->second.lanes / std::max(1u, working));
 }
 
 bool Turns::turn_over(const Machine& machine, const std::vector<NodeId>& fit, Instant now,

@@ -20,7 +20,7 @@ namespace w5xde {
 // Where a node computes.
 struct Place {
   std::string machine;      // empty: not known, and so nobody else's
-  std::uint32_t lanes = 0;  // how many nodes compute there at full speed at once; 0: any number
+  std::uint32_t lanes = 0;  // how many slots are computed there at full speed at once; 0: any number
   std::string host;         // the address it comes from: nodes that share it share a link
 };
 
@@ -35,10 +35,13 @@ class Turns {
   // milliseconds and for `leases_min` leases to each node at least.
   void advance(Instant now, std::uint64_t leases_min, const std::function<bool(NodeId)>& ill);
   bool rests(NodeId node) const { return members_.at(node).rests; }
+  // How many of its machine's lanes are the node's, shared with the others there that work; 1 at least.
+  std::uint32_t lanes(NodeId node, const std::function<bool(NodeId)>& works) const;
 
  private:
   struct Member {
     std::string machine;
+    std::uint32_t lanes = 0;  // that it says the machine has
     std::uint64_t slots = 0;
     std::uint64_t leases = 0;  // in this turn
     bool rests = false;

@@ -44,6 +44,28 @@ TEST_F(TurnsTest, nobody_rests_on_a_machine_with_cores_for_all) {
   }
 }
 
+TEST_F(TurnsTest, those_who_work_share_their_machine_s_lanes) {
+  for (const NodeId node : {1u, 2u, 3u}) join(node, "a", 8);
+  join(4, "", 4);      // nobody knows where: nobody else's
+  join(5, "gpus", 0);  // no cores
+  std::set<NodeId> works = {1, 2, 4, 5};
+  const auto lanes = [&](NodeId node) {
+    return turns_.lanes(node, [&](NodeId other) { return works.contains(other); });
+  };
+  EXPECT_EQ(lanes(1), 4u);
+  EXPECT_EQ(lanes(4), 4u);
+  EXPECT_EQ(lanes(5), 1u);
+  works = {1, 2, 3};
+  EXPECT_EQ(lanes(1), 2u) << "none has a part of a core";
+  works = {2};
+  EXPECT_EQ(lanes(2), 8u);
+  for (NodeId node = 10; node < 20; ++node) {
+    join(node, "a", 8);
+    works.insert(node);
+  }
+  EXPECT_EQ(lanes(2), 1u);
+}
+
 TEST_F(TurnsTest, ten_nodes_on_two_cores_come_to_the_same_number_of_slots) {
   for (NodeId node = 0; node < 10; ++node) join(node, "a", 2);
   std::map<NodeId, int> leases;

@@ -60,7 +60,8 @@ struct Evaluation {
   std::uint64_t samples = 0;
 };
 
-// One model on one device. Used by one thread at a time.
+// One model on one device. Used by one thread at a time; several engines of a process may be used at the same
+// time.
 class Engine {
  public:
   virtual ~Engine() = default;

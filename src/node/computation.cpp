@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
+#include <utility>
 
 #include "learn/seeds.h"
 
@@ -35,26 +37,83 @@ std::vector<Slot> slots_of(const Lease& lease, Bytes payload) {
   return slots;
 }
 
+// Into how many slots a block is cut for so many lanes: as large as leave no lane idle for long, aligned.
+std::size_t task_slots(std::size_t slots, std::uint32_t lanes) {
+  if (lanes <= 1) return std::max<std::size_t>(1, slots);
+  const std::size_t even = std::bit_floor(std::max<std::size_t>(1, slots / lanes));
+  return even * lanes < slots ? std::max<std::size_t>(1, even / 2) : even;
+}
+
 }  // namespace
 
-Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<const float> state) {
+Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<const float> state,
+                                  std::uint32_t lanes) {
   const Instant begun = SteadyClock().now();
   const auto slots = slots_of(lease, payload);
   Computed computed;
+  if (another_)
+    computed.lanes = std::clamp(static_cast<std::uint32_t>(slots.size()), 1u, std::max(1u, lanes));
+  W5XDE_CHECK(open_lanes(computed.lanes));
   W5XDE_CHECK(lease.work == Work::train ? train(slots, state, computed) : evaluate(slots, state, computed));
   computed.busy = SteadyClock().now() - begun;
   return computed;
 }
 
+Status Computation::open_lanes(std::uint32_t lanes) {
+  while (engines_.size() < lanes) {
+    W5XDE_TRY(others_.emplace_back(), another_());
+    engines_.push_back(others_.back().get());
+  }
+  if (lanes > 1 && (!pool_ || pool_->size() + 1 < lanes)) pool_ = std::make_unique<ThreadPool>(lanes - 1);
+  return {};
+}
+
+// Whichever lane is free has the next.
+Status Computation::in_lanes(std::uint32_t lanes, std::size_t tasks, const Task& task) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<Status> ended(lanes);
+  const auto lane = [&](std::size_t number) {
+    for (std::size_t i = next++; i < tasks && ended[number].ok(); i = next++)
+      ended[number] = task(*engines_[number], i);
+  };
+  if (lanes == 1) {
+    lane(0);
+  } else {
+    pool_->for_each(lanes, lane);
+  }
+  for (Status& status : ended) W5XDE_CHECK(std::move(status));
+  return {};
+}
+
+Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
+  const std::size_t size = task_slots(slots.size(), computed.lanes);
+  std::vector<Sum> parts((slots.size() + size - 1) / size);
+  const auto range = [&](std::size_t number) {
+    return std::pair(number * size, std::min(size, slots.size() - number * size));
+  };
+  W5XDE_CHECK(in_lanes(computed.lanes, parts.size(), [&](Engine& engine, std::size_t number) -> Status {
+    const auto [first, count] = range(number);
+    W5XDE_TRY(parts[number], add_up(engine, slots.subspan(first, count), state));
+    return {};
+  }));
+  Reduction reduction(static_cast<std::uint32_t>(slots.size()), floats_);
+  std::vector<Reduction::Buffer> spare;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto [first, count] = range(i);
+    W5XDE_CHECK(reduction.add({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)},
+                              std::move(parts[i].values), parts[i].sums, pool_.get(), spare));
+  }
+  for (auto& buffer : spare) give_back(std::move(buffer));
+  computed.values = reduction.take(computed.sums);
+  return {};
+}
+
 // Two slots at a time. Sums wait on a stack, as the digits of a binary counter do: each is of half as many
 // slots as the one below. A pair that completes a block takes the sums of the block's other parts with it, in
 // one pass over memory. What waits in the end, where the block is cut off, lies along the tree's right edge.
-Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
-  struct Waiting {
-    Reduction::Buffer values;
-    Sums sums;
-  };
-  std::vector<Waiting> waiting;
+Result<Computation::Sum> Computation::add_up(Engine& engine, std::span<const Slot> slots,
+                                             std::span<const float> state) {
+  std::vector<Sum> waiting;
   std::vector<const float*> addends;
   const std::size_t at_once = std::min<std::size_t>(2, slots.size());
   for (std::size_t i = 0; i * at_once < slots.size(); ++i) {
@@ -64,52 +123,64 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
     for (std::size_t k = 1; k <= completed; ++k) {
       addends.push_back(reinterpret_cast<const float*>(waiting[waiting.size() - k].values->data()));
     }
-    Waiting next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
+    Sum next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
     const std::span<float> floats(reinterpret_cast<float*>(next.values->data()), floats_);
     const auto pair = slots.subspan(i * at_once, std::min(at_once, slots.size() - i * at_once));
-    W5XDE_TRY(next.sums, engine_.compute(state, pair, addends, floats));
+    W5XDE_TRY(next.sums, engine.compute(state, pair, addends, floats));
     for (std::size_t k = 0; k < completed; ++k) {
       next.sums = add(waiting.back().sums, next.sums);
-      if (waiting.back().values) spare_.push_back(std::move(waiting.back().values));
+      if (waiting.back().values) give_back(std::move(waiting.back().values));
       waiting.pop_back();
     }
     waiting.push_back(std::move(next));
   }
   while (waiting.size() > 1) {
-    Waiting right = std::move(waiting.back());
+    Sum right = std::move(waiting.back());
     waiting.pop_back();
-    const auto floats_of = [&](Waiting& part) {
+    const auto floats_of = [&](Sum& part) {
       return std::span(reinterpret_cast<float*>(part.values->data()), floats_);
     };
     add_floats(floats_of(waiting.back()), floats_of(right), nullptr);
     waiting.back().sums = add(waiting.back().sums, right.sums);
-    spare_.push_back(std::move(right.values));
+    give_back(std::move(right.values));
   }
-  computed.values = std::move(waiting.front().values);
-  computed.sums = waiting.front().sums;
-  return {};
+  return std::move(waiting.front());
 }
 
 Status Computation::evaluate(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
+  std::vector<Evaluation> evaluations(slots.size());
+  W5XDE_CHECK(in_lanes(computed.lanes, slots.size(), [&](Engine& engine, std::size_t number) -> Status {
+    W5XDE_TRY(evaluations[number], engine.evaluate(state, slots[number].samples));
+    return {};
+  }));
   // The loss is a sum of floating-point numbers too: along the tree, or it would depend on how leases are
   // cut.
   Reduction reduction(static_cast<std::uint32_t>(slots.size()), 0);
   std::vector<Reduction::Buffer> none;
   for (std::uint32_t i = 0; i < slots.size(); ++i) {
-    W5XDE_TRY(const Evaluation evaluation, engine_.evaluate(state, slots[i].samples));
-    const Sums sums{evaluation.loss_sum, evaluation.samples};
+    const Sums sums{evaluations[i].loss_sum, evaluations[i].samples};
     W5XDE_CHECK(reduction.add({i, 1}, std::make_unique<AlignedBuffer>(), sums, nullptr, none));
-    computed.correct += evaluation.correct;
+    computed.correct += evaluations[i].correct;
   }
   (void)reduction.take(computed.sums);
   return {};
 }
 
 Reduction::Buffer Computation::take_buffer() {
-  if (spare_.empty()) return std::make_unique<AlignedBuffer>(floats_ * sizeof(float));
-  Reduction::Buffer buffer = std::move(spare_.back());
-  spare_.pop_back();
-  return buffer;
+  {
+    const MutexLock lock(mutex_);
+    if (!spare_.empty()) {
+      Reduction::Buffer buffer = std::move(spare_.back());
+      spare_.pop_back();
+      return buffer;
+    }
+  }
+  return std::make_unique<AlignedBuffer>(floats_ * sizeof(float));
+}
+
+void Computation::give_back(Reduction::Buffer values) {
+  const MutexLock lock(mutex_);
+  spare_.push_back(std::move(values));
 }
 
 }  // namespace w5xde

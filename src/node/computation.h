@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/thread_annotations.h"
+#include "base/thread_pool.h"
 #include "learn/engine.h"
 #include "learn/reduction.h"
 #include "w5xde/result.h"
@@ -20,27 +23,47 @@ struct Computed {
   Sums sums;
   std::uint64_t correct = 0;
   Duration busy = Duration::zero();
+  std::uint32_t lanes = 1;  // that took part
 };
 
-// Computes leases with an engine: slot by slot, added up along the step's tree. One thread at a time.
+// Computes leases: slot by slot, added up along the step's tree. In several lanes, each with an engine of its
+// own, several slots at a time; the bits are the same. One caller at a time.
 class Computation {
  public:
-  explicit Computation(Engine& engine) : engine_(engine), floats_(engine.description().floats()) {}
+  // Another engine of the same model, for another lane.
+  using MakeEngine = std::function<Result<std::unique_ptr<Engine>>()>;
+
+  explicit Computation(Engine& engine, MakeEngine another = {})
+      : engines_{&engine}, another_(std::move(another)), floats_(engine.description().floats()) {}
 
   // `payload` holds the lease's tensors.
-  Result<Computed> run(const Lease& lease, Bytes payload, std::span<const float> state);
+  Result<Computed> run(const Lease& lease, Bytes payload, std::span<const float> state,
+                       std::uint32_t lanes = 1);
 
   // The memory of a contribution that is sent, to be used again.
-  void give_back(Reduction::Buffer values) { spare_.push_back(std::move(values)); }
+  void give_back(Reduction::Buffer values);
 
  private:
+  struct Sum {
+    Reduction::Buffer values;
+    Sums sums;
+  };
+  using Task = std::function<Status(Engine& engine, std::size_t number)>;
+
   Status train(std::span<const Slot> slots, std::span<const float> state, Computed& computed);
   Status evaluate(std::span<const Slot> slots, std::span<const float> state, Computed& computed);
+  Status open_lanes(std::uint32_t lanes);
+  Status in_lanes(std::uint32_t lanes, std::size_t tasks, const Task& task);
+  Result<Sum> add_up(Engine& engine, std::span<const Slot> slots, std::span<const float> state);
   Reduction::Buffer take_buffer();
 
-  Engine& engine_;
+  std::vector<Engine*> engines_;  // one a lane
+  std::vector<std::unique_ptr<Engine>> others_;
+  MakeEngine another_;
+  std::unique_ptr<ThreadPool> pool_;  // of the lanes but one, which is the caller's
   std::uint64_t floats_;
-  std::vector<Reduction::Buffer> spare_;
+  Mutex mutex_;
+  std::vector<Reduction::Buffer> spare_ W5XDE_GUARDED_BY(mutex_);
 };
 
 }  // namespace w5xde

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <barrier>
 #include <bit>
 #include <cstring>
 
@@ -13,6 +14,10 @@
 namespace w5xde {
 namespace {
 
+Result<std::unique_ptr<Engine>> another(FakeEngine::Touch touch = {}) {
+  return std::unique_ptr<Engine>(std::make_unique<FakeEngine>(std::move(touch)));
+}
+
 class ComputationTest : public testing::Test {
  protected:
   ComputationTest() : state_(engine_.description().floats()) {
@@ -20,9 +25,9 @@ class ComputationTest : public testing::Test {
     for (std::size_t i = engine_.description().parameters->floats(); i < state_.size(); ++i) state_[i] = 0.5f;
   }
 
-  Computed run(SlotBlock block, Work work = Work::train) {
+  Computed run(SlotBlock block, Work work = Work::train, std::uint32_t lanes = 1) {
     const auto made = sampled_lease(3, block, work);
-    return std::move(computation_.run(made.lease, made.payload, state_)).value();
+    return std::move(computation_.run(made.lease, made.payload, state_, lanes)).value();
   }
   Bytes bytes_of_values(const Computed& computed) const {
     return {computed.values->data(), state_.size() * sizeof(float)};
@@ -30,7 +35,7 @@ class ComputationTest : public testing::Test {
 
   FakeEngine engine_;
   std::vector<float> state_;
-  Computation computation_{engine_};
+  Computation computation_{engine_, [] { return another(); }};
 };
 
 TEST_F(ComputationTest, a_slot_s_contribution_is_the_engine_s_with_the_slot_s_own_seed) {
@@ -103,6 +108,57 @@ RC_GTEST_FIXTURE_PROP(ComputationTest, an_evaluation_of_a_block_adds_its_slots_u
   RC_ASSERT(computed.sums.loss == level[0].loss);
   RC_ASSERT(computed.sums.samples == level[0].samples);
   RC_ASSERT(computed.correct == correct);
+}
+
+RC_GTEST_FIXTURE_PROP(ComputationTest, in_several_lanes_a_block_comes_to_the_same_bits, ()) {
+  const auto count = *rc::gen::inRange(1u, 33u);
+  const SlotBlock block{*rc::gen::inRange(0u, 9u) * std::bit_ceil(count), count};
+  const auto lanes = *rc::gen::inRange(2u, 6u);
+  const Computed alone = run(block), together = run(block, Work::train, lanes);
+  RC_ASSERT(together.lanes == std::min(lanes, count));
+  RC_ASSERT(std::ranges::equal(bytes_of_values(alone), bytes_of_values(together)));
+  RC_ASSERT(alone.sums.loss == together.sums.loss);
+  RC_ASSERT(alone.sums.samples == together.sums.samples);
+  const Computed evaluated = run(block, Work::evaluate), in_lanes = run(block, Work::evaluate, lanes);
+  RC_ASSERT(evaluated.sums.loss == in_lanes.sums.loss);
+  RC_ASSERT(evaluated.correct == in_lanes.correct);
+}
+
+TEST_F(ComputationTest, lanes_compute_at_the_same_time_each_with_an_engine_of_its_own) {
+  // Each waits for the other: one after the other, neither would come to an end.
+  std::barrier both(2);
+  const auto meets = [&](std::uint64_t, std::span<float>) -> Status {
+    both.arrive_and_wait();
+    return {};
+  };
+  FakeEngine engine(meets);
+  int made = 0;
+  Computation computation(engine, [&] {
+    ++made;
+    return another(meets);
+  });
+  const auto lease = sampled_lease(3, {0, 8});
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(computation.run(lease.lease, lease.payload, state_, 2).value().lanes, 2u);
+  EXPECT_EQ(made, 1);
+}
+
+TEST_F(ComputationTest, who_cannot_make_another_engine_has_one_lane) {
+  Computation computation(engine_);
+  const auto made = sampled_lease(3, {0, 8});
+  EXPECT_EQ(computation.run(made.lease, made.payload, state_, 4).value().lanes, 1u);
+}
+
+TEST_F(ComputationTest, an_engine_s_refusal_is_handed_on_from_every_lane) {
+  const auto made = sampled_lease(3, {0, 8});
+  const auto refuses = [last = slot_seed(made.lease.seed, 7)](std::uint64_t seed,
+                                                              std::span<float>) -> Status {
+    if (seed == last) return invalid("no such layer");
+    return {};
+  };
+  FakeEngine refusing(refuses);
+  Computation computation(refusing, [&] { return another(refuses); });
+  EXPECT_EQ(computation.run(made.lease, made.payload, state_, 2).error().message, "no such layer");
 }
 
 TEST_F(ComputationTest, an_engine_s_refusal_is_handed_on) {

@@ -14,6 +14,9 @@ namespace w5xde {
 namespace {
 
 constexpr std::uint64_t kModelFileBytesMax = 2 * kGiB;
+// What a lane has in memory, in blocks of a model's size: the gradients of two slots, their sum, one that
+// waits.
+constexpr std::uint64_t kLaneBlocks = 4;
 
 }  // namespace
 
@@ -95,16 +98,26 @@ Ready Node::about_this(std::uint64_t fingerprint) const {
   return ready;
 }
 
+// A slot with more threads than one has the cores already, and a device that is no processor none.
+std::uint32_t Node::lanes_for(std::uint64_t memory_bytes) const {
+  if (!engine_->uses_cores() || offer_.threads > 1) return 1;
+  const std::uint64_t lane_bytes = kLaneBlocks * engine_->description().floats() * sizeof(float);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(memory_bytes / 2 / std::max<std::uint64_t>(1, lane_bytes), 1, UINT32_MAX));
+}
+
 Status Node::make_ready(const std::filesystem::path& model_file) {
   W5XDE_TRY(const Shape sample_shape, Shape::make(offer_.sample_shape));
-  W5XDE_TRY(engine_, options_.make_engine({.model = offer_.model,
-                                           .loss = offer_.loss,
-                                           .sample_shape = sample_shape,
-                                           .classes = offer_.classes,
-                                           .threads = offer_.threads,
-                                           .device = options_.device},
-                                          model_file));
-  computation_.emplace(*engine_);
+  const ModelOptions model{.model = offer_.model,
+                           .loss = offer_.loss,
+                           .sample_shape = sample_shape,
+                           .classes = offer_.classes,
+                           .threads = offer_.threads,
+                           .device = options_.device};
+  W5XDE_TRY(engine_, options_.make_engine(model, model_file));
+  computation_.emplace(*engine_,
+                       [make = options_.make_engine, model, model_file] { return make(model, model_file); });
+  lanes_max_ = lanes_for(available_memory_bytes());
   const std::uint64_t fingerprint = engine_->description().fingerprint();
   if (fingerprint != offer_.model_fingerprint) {
     return incompatible(fmt::format(

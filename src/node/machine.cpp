@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/hash.h"
+#include "base/limits.h"
 
 namespace w5xde {
 
@@ -29,6 +30,14 @@ std::uint32_t quota_cores() {
   double quota = 0, period = 0;
   if (!(file >> quota >> period) || quota <= 0 || period <= 0) return UINT32_MAX;
   return static_cast<std::uint32_t>(std::ceil(quota / period));
+}
+
+// And of their memory; "max" is no number.
+std::uint64_t quota_memory() {
+  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
+  std::uint64_t limit = 0, used = 0;
+  if (!(limit_file >> limit) || !(used_file >> used)) return UINT64_MAX;
+  return limit - std::min(limit, used);
 }
 
 }  // namespace
@@ -50,6 +59,15 @@ Machine Machine::here() {
   machine.id = hash128_hex(std::as_bytes(std::span(said)));
   machine.cores = std::min(machine.cores, quota_cores());
   return machine;
+}
+
+std::uint64_t available_memory_bytes() {
+  std::ifstream info("/proc/meminfo");
+  std::uint64_t kilobytes = 0;
+  for (std::string word; info >> word;) {
+    if (word == "MemAvailable:" && info >> kilobytes) return std::min(kilobytes * kKiB, quota_memory());
+  }
+  return quota_memory();
 }
 
 std::string host_name() {

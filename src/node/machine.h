@@ -13,6 +13,9 @@ struct Machine {
   static Machine here();
 };
 
+// What could be allocated now without others having to give way; UINT64_MAX where that is not known.
+std::uint64_t available_memory_bytes();
+
 // The machine's own name for itself; empty where it has none.
 std::string host_name();
 

@@ -80,6 +80,7 @@ class Node final : private Connection::Owner {
   Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
   Status make_ready(const std::filesystem::path& model_file);
   Ready about_this(std::uint64_t fingerprint) const;
+  std::uint32_t lanes_for(std::uint64_t memory_bytes) const;
   void warm_up();
   Status send_cold(FrameType type, const Head& head);
 
@@ -109,6 +110,7 @@ class Node final : private Connection::Owner {
 
   Offer offer_;
   std::unique_ptr<Engine> engine_;
+  std::uint32_t lanes_max_ = 1;  // for which there is memory
   std::optional<Computation> computation_;
   std::optional<BlockEncoder> encoder_;
   std::vector<LosslessPolicy> policies_;  // of contributions, one for each part
@@ -132,7 +134,7 @@ class Node final : private Connection::Owner {
   std::optional<Instant> waiting_since_;
   std::uint64_t wait_ns_ = 0;               // since the last contribution
   Duration codec_told_ = Duration::zero();  // of the codecs' time, what contributions have told
-  double lease_seconds_ = 1;                // of the last one: short ones are computed right here
+  double lease_seconds_ = 1;  // of the last one, in one lane: short ones are computed right here
   std::uint64_t slots_computed_ = 0;
   Head head_;
 

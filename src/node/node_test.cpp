@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <limits>
 
 #include "base/file.h"
@@ -67,6 +68,38 @@ TEST_F(NodeTest, a_lease_is_answered_with_its_slots_sum) {
   EXPECT_EQ(answer.samples, static_cast<std::uint64_t>(made.lease.tensors[0].shape[0]));
   EXPECT_EQ(frame->payload, world_.expected(made, 4));
   EXPECT_EQ(world_.node->slots_computed(), 4u);
+}
+
+TEST_F(NodeTest, a_long_lease_is_computed_in_as_many_lanes_as_it_says) {
+  // The first lease counts as long. Each lane waits for the other.
+  std::barrier both(2);
+  world_.touch = [&](std::uint64_t, std::span<float>) -> Status {
+    if (world_.engines_made > 1) both.arrive_and_wait();
+    return {};
+  };
+  world_.enrol(world_.offer());
+  auto made = sampled_lease(4, {8, 4});
+  made.lease.lanes = 2;
+  world_.say_parameters(4);
+  world_.say_lease(made);
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value()) << world_.peer->why();
+  EXPECT_EQ(decode_contribution(frame->head, Limits{})->lanes, 2u);
+  EXPECT_EQ(frame->payload, world_.expected(made, 4));
+  EXPECT_EQ(world_.engines_made, 2);
+}
+
+TEST_F(NodeTest, where_a_slot_has_several_threads_there_is_one_lane) {
+  world_.options.threads = 2;
+  Offer offer = world_.offer();
+  offer.threads = 2;
+  world_.enrol(offer);
+  auto made = sampled_lease(4, {8, 4});
+  made.lease.lanes = 2;
+  world_.say_parameters(4);
+  world_.say_lease(made);
+  EXPECT_EQ(world_.hear_contribution()->lanes, 1u);
+  EXPECT_EQ(world_.engines_made, 1);
 }
 
 TEST_F(NodeTest, leases_ahead_wait_for_their_parameters) {

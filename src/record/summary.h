@@ -68,8 +68,9 @@ struct NodeSummary {
   double network_seconds = 0;
   double compression_seconds = 0;
   double compute_seconds = 0;
-  std::string codec_up;    // how its contributions travel
-  std::string codec_down;  // how parameters travel to it
+  std::uint64_t lanes = 1;  // slots that it computed at once, at most
+  std::string codec_up;     // how its contributions travel
+  std::string codec_down;   // how parameters travel to it
 };
 
 struct Summary {

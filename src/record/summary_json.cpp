@@ -32,6 +32,7 @@ Json json_of(const NodeSummary& node) {
           {"network_seconds", number(node.network_seconds)},
           {"compression_seconds", number(node.compression_seconds)},
           {"compute_seconds", number(node.compute_seconds)},
+          {"lanes", node.lanes},
           {"codec_up", node.codec_up},
           {"codec_down", node.codec_down}};
 }
@@ -154,6 +155,7 @@ void read_node(ObjectReader& reader, NodeSummary& node) {
   reader.read("network_seconds", node.network_seconds);
   reader.read("compression_seconds", node.compression_seconds);
   reader.read("compute_seconds", node.compute_seconds);
+  reader.read("lanes", node.lanes);
   reader.read("codec_up", node.codec_up);
   reader.read("codec_down", node.codec_down);
 }

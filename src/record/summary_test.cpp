@@ -25,6 +25,7 @@ NodeSummary some_node(const std::string& name) {
           .network_seconds = 1.5,
           .compression_seconds = 0.25,
           .compute_seconds = 10.125,
+          .lanes = 2,
           .codec_up = "topk:0.01, raw",
           .codec_down = "direct, zstd:1"};
 }
@@ -106,7 +107,7 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   ASSERT_EQ(json["per_node"].size(), 2u);
   EXPECT_EQ(keys_of(json["per_node"][0]),
             (Keys{"name", "batches", "loss", "bytes_sent", "bytes_received", "throughput_bytes_per_second",
-                  "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds",
+                  "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds", "lanes",
                   "codec_up", "codec_down"}));
   EXPECT_EQ(keys_of(json["per_node"][0]["loss"]), (Keys{"first", "last", "mean"}));
 }
@@ -183,6 +184,7 @@ TEST(SummaryText, looks_like_this) {
   preset        adaptive
   up            topk:0.01, raw
   down          direct, zstd:1
+  cores         desk computed up to 2 slots at once
   memory        412.0 MB
   parameters    9f86d081884c7d659a2feaa0c55ad015
 

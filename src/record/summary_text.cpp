@@ -190,6 +190,9 @@ std::string to_text(const Summary& summary) {
     line("up", common_text(summary.per_node, &NodeSummary::codec_up));
     line("down", common_text(summary.per_node, &NodeSummary::codec_down));
   }
+  const auto lanes = std::ranges::max_element(summary.per_node, {}, &NodeSummary::lanes);
+  if (lanes != summary.per_node.end() && lanes->lanes > 1)
+    line("cores", fmt::format("{} computed up to {} slots at once", lanes->name, lanes->lanes));
   line("memory", bytes_text(summary.memory_bytes));
   line("parameters", summary.parameters_hash);
   return text + nodes_text(summary.per_node) + "\n" + audit_text(summary.audit);

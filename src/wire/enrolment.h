@@ -47,7 +47,7 @@ struct Ready {
   std::string processor;                 // for equal bits, this should be equal too
   std::uint64_t sample_cache_bytes = 0;  // that it keeps samples in
   std::string machine;      // equal for nodes that share processor cores; empty: this one shares with none
-  std::uint32_t lanes = 0;  // how many nodes those cores are for
+  std::uint32_t lanes = 0;  // how many slots those cores compute at once
   bool operator==(const Ready&) const = default;
 };
 

@@ -84,6 +84,11 @@ void write_answer(ByteWriter& writer, const AnswerCoding& answer) {
   writer.write_varint(answer.part_floats);
 }
 
+// More than there can be are as many as there can be.
+std::uint32_t read_lanes(ByteReader& reader) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(reader.read_varint(), UINT32_MAX));
+}
+
 Result<AnswerCoding> read_answer(ByteReader& reader) {
   AnswerCoding answer;
   W5XDE_TRY(answer.form, read_form(reader));
@@ -150,6 +155,7 @@ void encode(const Lease& message, Head& head) {
   writer.write(message.seed);
   write_block(writer, message.block);
   writer.write(static_cast<std::uint8_t>(message.work));
+  writer.write_varint(message.lanes);
   write_answer(writer, message.answer);
   for (const std::uint32_t samples : message.slot_samples) writer.write_varint(samples);
   writer.write_varint(message.numbers.size());
@@ -220,6 +226,7 @@ Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   if (work > static_cast<std::uint8_t>(Work::evaluate))
     return corrupt(fmt::format("a lease of work {}", work));
   message.work = static_cast<Work>(work);
+  message.lanes = read_lanes(reader);
   W5XDE_TRY(message.answer, read_answer(reader));
   W5XDE_CHECK(read_slot_samples(reader, message));
   W5XDE_CHECK(read_numbers(reader, message));
@@ -240,6 +247,7 @@ void encode(const Contribution& message, Head& head) {
   writer.write(message.loss_sum);
   writer.write(message.correct);
   writer.write(message.compute_ns);
+  writer.write_varint(message.lanes);
   writer.write(message.wait_ns);
   writer.write(message.codec_ns);
   writer.write_varint(message.first_float);
@@ -258,6 +266,7 @@ Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
   message.loss_sum = reader.read<double>();
   message.correct = reader.read<std::uint64_t>();
   message.compute_ns = reader.read<std::uint64_t>();
+  message.lanes = read_lanes(reader);
   message.wait_ns = reader.read<std::uint64_t>();
   message.codec_ns = reader.read<std::uint64_t>();
   message.first_float = reader.read_varint();

@@ -86,12 +86,16 @@ struct SampleNumber {
 // those that the node does not have are in the tensors. A node answers every lease with one contribution, in
 // one piece or in parts.
 struct Lease {
+  // One that takes no longer in one lane has one: a hop to other threads would cost more than it gains.
+  static constexpr double kShortSeconds = 0.02;
+
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
   std::uint64_t version = 0;
   std::uint64_t seed = 0;  // the step's; a slot's own comes from it and the slot's number
   SlotBlock block;
   Work work = Work::train;
+  std::uint32_t lanes = 1;  // so many of the machine's cores are the node's: as many slots at once
   AnswerCoding answer;
   std::vector<std::uint32_t>
       slot_samples;                   // how many samples each slot has; together the tensors' first dimension
@@ -117,6 +121,7 @@ struct Contribution {
   double loss_sum = 0;
   std::uint64_t correct = 0;  // of an evaluation's samples
   std::uint64_t compute_ns = 0;
+  std::uint32_t lanes = 1;    // in which it computed
   std::uint64_t wait_ns = 0;  // for a lease, or for its parameters
   std::uint64_t codec_ns = 0;
   std::uint64_t first_float = 0;  // of the tensor, in the whole block

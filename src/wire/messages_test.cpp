@@ -127,6 +127,7 @@ Lease any() {
   Lease lease{*number, *number, *number, *number, *any_block()};
   lease.block.slot_count = std::min(lease.block.slot_count, 16u);
   lease.work = *rc::gen::element(Work::train, Work::evaluate);
+  lease.lanes = *rc::gen::arbitrary<std::uint32_t>();
   std::int64_t samples = 0;
   for (std::uint32_t slot = 0; slot < lease.block.slot_count; ++slot) {
     lease.slot_samples.push_back(*rc::gen::inRange(0u, 300u));
@@ -148,9 +149,11 @@ Lease any() {
 template <>
 Contribution any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
-  return {*number,       *number, *number, *any_block(), *number, *rc::gen::arbitrary<double>(),
-          *number,       *number, *number, *number,      *number, any_coding(),
-          *any_tensors()};
+  return {*number,      *number,       *number,
+          *any_block(), *number,       *rc::gen::arbitrary<double>(),
+          *number,      *number,       *rc::gen::arbitrary<std::uint32_t>(),
+          *number,      *number,       *number,
+          any_coding(), *any_tensors()};
 }
 template <>
 Parameters any() {
@@ -244,6 +247,7 @@ TEST(MessagesTest, a_lease_has_these_bytes) {
                     .seed = 4,
                     .block = {8, 2},
                     .work = Work::evaluate,
+                    .lanes = 5,
                     .answer = {Form::gradient, 6, 4, 1.0F, 3, -2, 4, 300},
                     .slot_samples = {429, 1},
                     .tensors = {{DType::f32, Shape{430}, false, "w"}, {DType::u8, Shape{430}, false, ""}}};
@@ -255,6 +259,7 @@ TEST(MessagesTest, a_lease_has_these_bytes) {
             "08000000"          // first slot
             "02000000"          // slot count
             "01"                // work
+            "05"                // lanes
             "02"                // answer: form
             "06"                // gradient codec
             "04"                // rank
@@ -332,6 +337,7 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
                                   .loss_sum = -2.0,
                                   .correct = 6,
                                   .compute_ns = 7,
+                                  .lanes = 3,
                                   .wait_ns = 8,
                                   .codec_ns = 9,
                                   .first_float = 300,
@@ -346,6 +352,7 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
             "00000000000000c0"  // loss sum
             "0600000000000000"  // correct
             "0700000000000000"  // nanoseconds computing
+            "03"                // lanes
             "0800000000000000"  // waiting
             "0900000000000000"  // in codecs
             "ac02"              // first float

@@ -19,6 +19,7 @@ json map_of(const StatusReport& report) {
                      {"engine", node.engine},
                      {"batches", node.batches},
                      {"batches_per_second", node.batches_per_second},
+                     {"lanes", node.lanes},
                      {"round_trip_ms", node.round_trip_ms},
                      {"late", node.late},
                      {"codec_up", node.codec_up},
@@ -112,6 +113,7 @@ Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
     entry.read("engine", node.engine);
     entry.read("batches", node.batches);
     entry.read("batches_per_second", node.batches_per_second);
+    entry.read("lanes", node.lanes);
     entry.read("round_trip_ms", node.round_trip_ms);
     entry.read("late", node.late);
     entry.read("codec_up", node.codec_up);

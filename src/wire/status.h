@@ -18,6 +18,7 @@ struct StatusReport {
     std::string engine;
     std::uint64_t batches = 0;
     double batches_per_second = 0;  // while it computes
+    std::uint64_t lanes = 1;        // slots that it computes at once, at most
     double round_trip_ms = 0;
     bool late = false;
     std::string codec_up, codec_down;

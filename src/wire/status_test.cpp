@@ -26,8 +26,8 @@ StatusReport typical() {
   report.loss = 0.5;
   report.batches_per_second = 27;
   report.nodes = {
-      {"desk", "10.0.0.7:4711", "torch 1.13.1 cpu", 90, 30.5, 1.25, false},
-      {"attic", "10.0.0.8:4712", "torch 1.13.1 cpu", 6, 2, 90, true, "int8, raw", "direct, zstd:1"}};
+      {"desk", "10.0.0.7:4711", "torch 1.13.1 cpu", 90, 30.5, 1, 1.25, false},
+      {"attic", "10.0.0.8:4712", "torch 1.13.1 cpu", 6, 2, 4, 90, true, "int8, raw", "direct, zstd:1"}};
   report.departures = {{"laptop", 1.5, "no answer for 10 s"}};
   return report;
 }
@@ -72,6 +72,7 @@ TEST(StatusTest, it_is_a_map_with_these_keys) {
                                    {"engine", "torch 1.13.1 cpu"},
                                    {"batches", 6},
                                    {"batches_per_second", 2.0},
+                                   {"lanes", 4},
                                    {"round_trip_ms", 90.0},
                                    {"late", true},
                                    {"codec_up", "int8, raw"},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "node/machine.h"
 #include "pool.h"
 
 namespace w5xde {
@@ -49,7 +50,7 @@ class SameBitsTest : public testing::TestWithParam<Workload> {
     std::string& hash = known[GetParam().name];
     if (hash.empty()) {
       Pool alone(GetParam());
-      Process coordinator = alone.train(1);
+      Process coordinator = alone.train(1, {"--cores", "1"});
       EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
       hash = alone.summary().at("parameters_hash");
       EXPECT_EQ(alone.summary().at("per_node").size(), 1u);
@@ -99,6 +100,14 @@ class SameBitsTest : public testing::TestWithParam<Workload> {
 
   Pool pool_;
 };
+
+TEST_P(SameBitsTest, a_node_with_all_cores_learns_what_it_learns_with_one) {
+  Process coordinator = pool_.train(1);
+  expect_same(coordinator);
+  // Before it is known how long they take, leases count as long.
+  const std::uint64_t lanes = pool_.summary().at("per_node")[0].at("lanes");
+  EXPECT_EQ(lanes > 1, Machine::here().cores > 1);
+}
 
 TEST_P(SameBitsTest, three_nodes_learn_what_one_learns) {
   Process coordinator = pool_.train(3);
