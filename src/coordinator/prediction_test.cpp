@@ -166,7 +166,7 @@ TEST(PredictionTest, a_node_computes_as_many_slots_at_once_as_it_has_cores) {
   EXPECT_GT(two.node_memory_bytes, one.node_memory_bytes);
   situation.cores = 20;  // two for each
   EXPECT_NEAR(predict(situation).seconds.compute, two.seconds.compute, 0.05 * two.seconds.compute);
-  situation.slot_seconds = 0.0001;  // a whole step takes no longer than waking another thread is worth
+  situation.slot_seconds = 1e-5;  // a whole step takes no longer than waking another thread is worth
   situation.cores = 1;
   const double alone = predict(situation).seconds.compute;
   situation.cores = 2;

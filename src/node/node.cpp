@@ -9,6 +9,13 @@
 
 namespace w5xde {
 
+namespace {
+
+// Leases shorter than this are computed on the loop's thread. Longer ones must not keep heartbeats waiting.
+constexpr double kInlineSecondsMax = 0.02;
+
+}  // namespace
+
 Node::Node(Loop& loop, NodeOptions options, const Log& log)
     : loop_(loop),
       options_(std::move(options)),
@@ -212,16 +219,15 @@ void Node::compute(Pending pending) {
   wait_ns_ += wait_until_now();
   version_computed_ = replica_->version();
   const auto work = std::make_shared<Pending>(std::move(pending));
-  // Long ones must not keep heartbeats waiting.
-  const bool long_lease = lease_seconds_ > Lease::kShortSeconds;
-  const std::uint32_t lanes = long_lease ? std::min(work->lease.lanes, lanes_max_) : 1;
+  const bool brief = lease_seconds_ * lanes_used_ <= Lease::kShortSeconds;
+  const std::uint32_t lanes = brief ? 1 : std::min(work->lease.lanes, lanes_max_);
   const auto run = [this, work, lanes, state = replica_->state()] {
     const Bytes payload(work->payload->data(), payload_bytes_of(work->lease.tensors));
     const std::span<const float> floats(reinterpret_cast<const float*>(state->data()),
                                         engine_->description().floats());
     return computation_->run(work->lease, payload, floats, lanes);
   };
-  if (!long_lease) return computed(work->lease, run());
+  if (lease_seconds_ <= kInlineSecondsMax) return computed(work->lease, run());
   if (!thread_) thread_ = std::make_unique<ThreadPool>(1);
   thread_->submit([this, run, work, alive = std::weak_ptr(alive_)] {
     auto result = std::make_shared<Result<Computed>>(run());
@@ -242,7 +248,8 @@ void Node::computed(const Lease& lease, Result<Computed> result) {
 }
 
 Status Node::answer(const Lease& lease, Computed& result) {
-  lease_seconds_ = seconds_of(result.busy) * result.lanes;
+  lease_seconds_ = seconds_of(result.busy);
+  lanes_used_ = result.lanes;
   slots_computed_ += lease.block.slot_count;
   Contribution contribution{.lease_id = lease.lease_id,
                             .step = lease.step,

@@ -134,7 +134,8 @@ class Node final : private Connection::Owner {
   std::optional<Instant> waiting_since_;
   std::uint64_t wait_ns_ = 0;               // since the last contribution
   Duration codec_told_ = Duration::zero();  // of the codecs' time, what contributions have told
-  double lease_seconds_ = 1;  // of the last one, in one lane: short ones are computed right here
+  double lease_seconds_ = 1;                // of the last one: short ones are computed right here
+  std::uint32_t lanes_used_ = 1;            // for it
   std::uint64_t slots_computed_ = 0;
   Head head_;
 

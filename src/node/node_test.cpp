@@ -70,8 +70,8 @@ TEST_F(NodeTest, a_lease_is_answered_with_its_slots_sum) {
   EXPECT_EQ(world_.node->slots_computed(), 4u);
 }
 
-TEST_F(NodeTest, a_long_lease_is_computed_in_as_many_lanes_as_it_says) {
-  // The first lease counts as long. Each lane waits for the other.
+TEST_F(NodeTest, a_lease_is_computed_in_as_many_lanes_as_it_says) {
+  // What no lease has told is taken to be long. Each lane waits for the other.
   std::barrier both(2);
   world_.touch = [&](std::uint64_t, std::span<float>) -> Status {
     if (world_.engines_made > 1) both.arrive_and_wait();

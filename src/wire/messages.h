@@ -86,8 +86,8 @@ struct SampleNumber {
 // those that the node does not have are in the tensors. A node answers every lease with one contribution, in
 // one piece or in parts.
 struct Lease {
-  // One that takes no longer in one lane has one: a hop to other threads would cost more than it gains.
-  static constexpr double kShortSeconds = 0.02;
+  // One that takes no longer in one lane has one: waking other threads would cost more than it gains.
+  static constexpr double kShortSeconds = 0.002;
 
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
