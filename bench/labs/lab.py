@@ -77,7 +77,7 @@ def train(flags, nodes, seconds=None):
     try:
         summary = folder / "summary.json"
         command = ["ip", "netns", "exec", HERE, BINARY, "serve", folder / "run", "--listen", ADDRESS, "--insecure"]
-        command += ["--wait-for", str(len(nodes)), "--turns", "false", "--json", summary, "--log", "silent", *flags]
+        command += ["--wait-for", str(len(nodes)), "--json", summary, "--log", "silent", *flags]
         if seconds is not None:
             command += ["--seconds", str(seconds)]
         processes = [subprocess.Popen([str(word) for word in command])]

@@ -82,7 +82,8 @@ Status Coordinator::begin(Material material) {
                                 .steps_total = config.growth.grows() ? config.steps : 0,
                                 .halves = config.growth.grows(),
                                 .crews = config.transport.crew == "auto",
-                                .dear = shape_.floats * sizeof(float) >= kDearBytes});
+                                .dear = shape_.floats * sizeof(float) >= kDearBytes,
+                                .lanes = config.threads == 1});
   W5XDE_CHECK(begin_growth(from));
   begin_reduction();
   if (material.evaluation) {

@@ -45,8 +45,8 @@ bool Crew::hopeless() const {
   return window_.seconds - usual > std::max(kTrialSeconds, kTrialCost * usual_);
 }
 
-double Crew::current(const Pool& pool) const {
-  return static_cast<double>(size_ == 0 ? pool.workers : std::min(size_, pool.workers));
+std::size_t Crew::current(const Pool& pool) const {
+  return size_ == 0 ? pool.workers : std::min(size_, pool.workers);
 }
 
 void Crew::settle(std::size_t size, const Pool& pool) {
@@ -58,11 +58,17 @@ void Crew::settle(std::size_t size, const Pool& pool) {
   skip_ = kSkippedSteps;
 }
 
+void Crew::remember(const Pool& pool) {
+  computing_[current(pool)] = pool.compute_seconds / static_cast<double>(current(pool));
+}
+
 void Crew::guess(const Pool& pool) {
+  remember(pool);
   // k exchanges one after the other, and a k-th of the computing: least where both take as long. Rather too
-  // few: nodes may share cores as well.
+  // few: nodes may share cores that nobody knows of.
   const double best = std::sqrt(pool.compute_seconds / std::max(pool.exchange_seconds, 1e-9));
-  settle(static_cast<std::size_t>(std::clamp(std::floor(best), 1.0, static_cast<double>(pool.workers))),
+  settle(static_cast<std::size_t>(
+             std::clamp(std::floor(best), 1.0, static_cast<double>(std::min(pool.workers, pool.machines)))),
          pool);
   windows_between_ = kWindowsBetweenMin;
 }
@@ -78,20 +84,28 @@ void Crew::changed() {
 }
 
 // How long a step of another size could take if all goes well: with more nodes each link carries no more
-// exchanges than its share, with fewer the exchanges were all in each other's way.
-double Crew::at_best(double size, const Pool& pool) const {
-  const double now = current(pool);
-  const double compute = std::min(usual_, pool.compute_seconds / now);
-  const auto links = static_cast<double>(pool.links);
-  const double exchanges = size < now ? size / now : std::max(1.0, size / links) / std::max(1.0, now / links);
-  return (usual_ - compute) * exchanges + compute * now / size;
+// exchanges than its share, with fewer the exchanges were all in each other's way, and nodes perhaps as well:
+// so many may have computed faster before there were more.
+double Crew::at_best(std::size_t size, const Pool& pool) const {
+  const std::size_t now = current(pool);
+  const auto ratio = [](std::size_t left, std::size_t right) {
+    return static_cast<double>(left) / static_cast<double>(right);
+  };
+  const double compute = std::min(usual_, pool.compute_seconds / static_cast<double>(now));
+  const double exchanges =
+      size < now ? ratio(size, now)
+                 : std::max(1.0, ratio(size, pool.links)) / std::max(1.0, ratio(now, pool.links));
+  const double computing = compute * ratio(std::min(now, pool.machines), std::min(size, pool.machines));
+  const auto before = computing_.find(size);
+  return (usual_ - compute) * exchanges +
+         (before == computing_.end() ? computing : std::min(computing, before->second));
 }
 
 std::optional<std::size_t> Crew::worth_trying(const Pool& pool) const {
-  const auto now = static_cast<std::size_t>(current(pool));
+  const std::size_t now = current(pool);
   const std::size_t more = std::min(2 * now, pool.workers), fewer = (now + 1) / 2;
   const auto could_pay = [&](std::size_t size) {
-    return size > 0 && size != now && at_best(static_cast<double>(size), pool) < kBetter * usual_;
+    return size > 0 && size != now && at_best(size, pool) < kBetter * usual_;
   };
   const bool try_more = could_pay(more), try_fewer = could_pay(fewer);
   if (try_more && try_fewer) return fewer_first_ ? fewer : more;
@@ -102,7 +116,7 @@ std::optional<std::size_t> Crew::worth_trying(const Pool& pool) const {
 
 void Crew::judge(bool better, const Pool& pool) {
   const std::size_t tried = *trial_;
-  const bool more = static_cast<double>(tried) > current(pool);
+  const bool more = tried > current(pool);
   // What went well is gone on with, what failed is tried again after the other.
   fewer_first_ = better != more;
   if (better) {
@@ -133,6 +147,7 @@ void Crew::step_done(double seconds, const Pool& pool) {
   if (usual_ > 0 && (median > kOtherTimes * usual_ || usual_ > kOtherTimes * median))
     windows_between_ = kWindowsBetweenMin;
   usual_ = median;
+  remember(pool);
   if (++windows_ < windows_between_) return;
   windows_ = 0;
   trial_ = worth_trying(pool);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,7 @@ class Crew {
   // The pool as it is just now.
   struct Pool {
     std::size_t workers = 0;      // that could take part at once
+    std::size_t machines = 0;     // whose cores they have; one node can have all of a machine's
     std::size_t links = 1;        // that they have between them, as far as is known
     double compute_seconds = 0;   // of a whole step on one of them
     double exchange_seconds = 0;  // that a step costs one of them beside that, were it alone
@@ -51,19 +53,21 @@ class Crew {
   };
 
   bool hopeless() const;
+  void remember(const Pool& pool);
   void judge(bool better, const Pool& pool);
   void settle(std::size_t size, const Pool& pool);
-  double at_best(double size, const Pool& pool) const;
+  double at_best(std::size_t size, const Pool& pool) const;
   std::optional<std::size_t> worth_trying(const Pool& pool) const;
-  double current(const Pool& pool) const;
+  std::size_t current(const Pool& pool) const;
 
   std::size_t size_ = 0;
   std::optional<std::size_t> trial_;  // of another size, while it lasts
   bool fewer_first_ = false;          // where both more and fewer could pay
   std::size_t skip_ = 0;              // steps that say nothing of the size at hand
   Window window_;
-  double usual_ = 0;         // seconds of a step with this size
-  std::size_t windows_ = 0;  // since the last trial
+  double usual_ = 0;                         // seconds of a step with this size
+  std::map<std::size_t, double> computing_;  // seconds of a step, by size: nodes may share cores
+  std::size_t windows_ = 0;                  // since the last trial
   std::size_t windows_between_;
 };
 

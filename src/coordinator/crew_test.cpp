@@ -13,17 +13,25 @@ namespace {
 // computing by as many nodes as take part.
 class CrewPool {
  public:
-  CrewPool(Crew::Pool pool, std::size_t links) : pool_(pool), links_(links) {}
+  CrewPool(Crew::Pool pool, std::size_t links) : pool_(pool), links_(links) {
+    if (pool_.machines == 0) pool_.machines = pool_.workers;
+  }
 
   double step_seconds(std::size_t nodes) const {
     const double exchanges = std::max(1.0, static_cast<double>(nodes) / static_cast<double>(links_));
-    return pool_.exchange_seconds * exchanges + pool_.compute_seconds / static_cast<double>(nodes);
+    return pool_.exchange_seconds * exchanges + seen(nodes).compute_seconds / static_cast<double>(nodes);
+  }
+  // One that has to share its cores with the others takes longer.
+  Crew::Pool seen(std::size_t nodes) const {
+    Crew::Pool pool = pool_;
+    if (share_cores) pool.compute_seconds *= static_cast<double>(nodes);
+    return pool;
   }
   void run(std::size_t steps) {
     for (std::size_t i = 0; i < steps; ++i) {
       const std::size_t nodes = size();
       ++steps_with[nodes];
-      crew.step_done(step_seconds(nodes), pool_);
+      crew.step_done(step_seconds(nodes), seen(nodes));
     }
   }
   std::size_t size() const { return crew.size() == 0 ? pool_.workers : crew.size(); }
@@ -31,6 +39,7 @@ class CrewPool {
   void exchange(double seconds) { pool_.exchange_seconds = seconds; }
 
   Crew crew;
+  bool share_cores = false;
   std::map<std::size_t, std::size_t> steps_with;
 
  private:
@@ -50,14 +59,14 @@ TEST(CrewTest, behind_one_thin_link_one_node_computes_alone) {
   CrewPool pool({.workers = 4, .links = 1, .compute_seconds = 0.1, .exchange_seconds = 1}, 1);
   pool.crew.probe();
   EXPECT_EQ(pool.crew.size(), 1u);
-  pool.crew.guess({.workers = 4, .links = 1, .compute_seconds = 0.1, .exchange_seconds = 1});
+  pool.crew.guess({.workers = 4, .machines = 4, .links = 1, .compute_seconds = 0.1, .exchange_seconds = 1});
   pool.run(1'000);
   EXPECT_EQ(pool.steps_with[1], 1'000u) << "where more could not pay they are not tried";
 }
 
 TEST(CrewTest, nodes_behind_links_of_their_own_are_found_out_by_trying) {
   CrewPool pool({.workers = 8, .links = 8, .compute_seconds = 4, .exchange_seconds = 1}, 8);
-  pool.crew.guess({.workers = 8, .links = 8, .compute_seconds = 4, .exchange_seconds = 1});
+  pool.crew.guess({.workers = 8, .machines = 8, .links = 8, .compute_seconds = 4, .exchange_seconds = 1});
   EXPECT_EQ(pool.crew.size(), 2u) << "as if they shared one";
   pool.run(100);
   EXPECT_EQ(pool.crew.size(), 0u);
@@ -71,9 +80,30 @@ TEST(CrewTest, a_link_that_all_share_unseen_is_found_out_by_trying) {
   EXPECT_GT(pool.steps_with[2] - before, 900u) << "what failed is tried ever more rarely";
 }
 
+TEST(CrewTest, more_nodes_of_one_machine_compute_no_faster) {
+  CrewPool pool({.workers = 4, .machines = 1, .links = 1, .compute_seconds = 4, .exchange_seconds = 0.1}, 1);
+  pool.share_cores = true;
+  pool.crew.probe();
+  pool.crew.guess(pool.seen(1));
+  pool.run(1'000);
+  EXPECT_EQ(pool.steps_with[1], 1'000u);
+}
+
+TEST(CrewTest, nodes_that_share_cores_unseen_are_found_out_by_how_long_they_compute) {
+  CrewPool pool({.workers = 4, .links = 1, .compute_seconds = 0.5, .exchange_seconds = 0.1}, 1);
+  pool.share_cores = true;
+  pool.crew.probe();
+  pool.crew.guess(pool.seen(1));
+  ASSERT_EQ(pool.crew.size(), 2u) << "as if each had its own";
+  pool.run(30);
+  EXPECT_EQ(pool.crew.size(), 1u);
+  pool.run(1'000);
+  EXPECT_GT(pool.steps_with[1], 900u);
+}
+
 TEST(CrewTest, a_hopeless_trial_ends_with_its_first_step) {
   CrewPool pool({.workers = 2, .links = 2, .compute_seconds = 0.5, .exchange_seconds = 1}, 1);
-  pool.crew.guess({.workers = 2, .links = 2, .compute_seconds = 0.5, .exchange_seconds = 1});
+  pool.crew.guess({.workers = 2, .machines = 2, .links = 2, .compute_seconds = 0.5, .exchange_seconds = 1});
   ASSERT_EQ(pool.crew.size(), 1u);
   pool.run(12);
   EXPECT_EQ(pool.crew.size(), 1u);
@@ -81,7 +111,8 @@ TEST(CrewTest, a_hopeless_trial_ends_with_its_first_step) {
 }
 
 TEST(CrewTest, one_step_that_was_preempted_does_not_decide_a_trial) {
-  const Crew::Pool figures{.workers = 2, .links = 2, .compute_seconds = 0.08, .exchange_seconds = 0.02};
+  const Crew::Pool figures{
+      .workers = 2, .machines = 2, .links = 2, .compute_seconds = 0.08, .exchange_seconds = 0.02};
   for (const std::size_t preempted : {0u, 3u, 5u}) {
     Crew crew;
     crew.probe();
@@ -118,9 +149,9 @@ TEST(CrewTest, steps_that_were_disturbed_say_nothing) {
 
 TEST(CrewTest, a_crew_of_as_many_as_there_are_is_none) {
   Crew crew;
-  crew.guess({.workers = 3, .links = 3, .compute_seconds = 100, .exchange_seconds = 0.1});
+  crew.guess({.workers = 3, .machines = 3, .links = 3, .compute_seconds = 100, .exchange_seconds = 0.1});
   EXPECT_EQ(crew.size(), 0u);
-  crew.guess({.workers = 1, .links = 1, .compute_seconds = 1, .exchange_seconds = 100});
+  crew.guess({.workers = 1, .machines = 1, .links = 1, .compute_seconds = 1, .exchange_seconds = 100});
   EXPECT_EQ(crew.size(), 0u);
 }
 

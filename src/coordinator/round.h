@@ -20,6 +20,8 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -58,6 +60,7 @@ class Round {
     bool halves = false;            // no lease is of a whole step: its two halves come by themselves
     bool crews = false;             // sync: as many nodes take part as make a step faster
     bool dear = false;              // with crews: a version of the parameters takes long to send, as it seems
+    bool lanes = true;              // a node computes several slots at once, where it has the cores
   };
 
   explicit Round(const Options& options);
@@ -165,6 +168,7 @@ class Round {
     double step_seconds = 0;
     double left_out_seconds = 0;  // of steps that it might have taken part in, by as many as it was one of
     std::string host;
+    std::string machine;  // whose cores it shares; empty: nobody else's
     bool in_crew = false;
     bool called = false;  // into the crew
     bool behind = false;
@@ -199,6 +203,7 @@ class Round {
   bool could_work(NodeId id, const Node& node) const { return !node.late && !turns_.rests(id); }
   Crew::Pool crew_pool() const;
   double whole_step_seconds(const Node& node) const;
+  std::set<NodeId> best_nodes(std::size_t count) const;
   void choose_crew();
   static double fading(const Node& node);
   double ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike, Instant now) const;

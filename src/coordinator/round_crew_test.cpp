@@ -75,6 +75,21 @@ TEST_F(CrewRound, behind_a_thin_link_one_node_has_the_whole_step_in_one_lease) {
   EXPECT_EQ(leases, 1u);
 }
 
+TEST_F(CrewRound, one_node_of_a_machine_has_all_of_its_cores) {
+  exchange_ = 0.0001;
+  one_link_ = true;
+  for (NodeId id = 1; id <= 4; ++id) {
+    pool_.join(id, {id <= 2 ? "cellar" : "attic", 2, "10.0.0.2"});
+    pool_.round.set_exchange_seconds(id, exchange_ / 2);
+    pool_.round.set_step_seconds(id, exchange_);
+    nodes_.push_back(id);
+  }
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_EQ(pool_.round.crew_size(), 2u) << "four could, with cores of their own";
+  EXPECT_NE(pool_.round.takes_part(1), pool_.round.takes_part(2));
+  EXPECT_NE(pool_.round.takes_part(3), pool_.round.takes_part(4));
+}
+
 TEST_F(CrewRound, all_take_part_once_it_is_known_that_exchanges_are_cheap) {
   join(4, 0.0001, true);
   step();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -61,16 +62,18 @@ std::size_t Round::crew_size() const {
 }
 
 Crew::Pool Round::crew_pool() const {
-  Crew::Pool pool;
-  std::set<std::string> links;
+  Crew::Pool pool{.compute_seconds = slots_of(front_step_) * mean_seconds_per_slot()};
+  const bool lanes = options_.lanes && pool.compute_seconds > Lease::kShortSeconds;
+  std::set<std::string> links, machines;
   for (const auto& [id, node] : nodes_) {
     if (!could_work(id, node)) continue;
     ++pool.workers;
     // Of one that is nowhere nothing is known: it has a link of its own.
     links.insert(node.host.empty() ? std::to_string(id) : node.host);
+    machines.insert(node.machine.empty() || !lanes ? std::to_string(id) : node.machine);
   }
   pool.links = std::max<std::size_t>(1, links.size());
-  pool.compute_seconds = slots_of(front_step_) * mean_seconds_per_slot();
+  pool.machines = std::max<std::size_t>(1, machines.size());
   for (const auto& [id, node] : nodes_) {
     if (node.seconds_per_slot > 0) pool.exchange_seconds = std::max(pool.exchange_seconds, node.step_seconds);
   }
@@ -89,8 +92,27 @@ double Round::whole_step_seconds(const Node& node) const {
   return longest;
 }
 
-// Those who are in it stay; places are taken by those who would have a whole step done first. All change at
-// once, when nobody who is to come in is behind.
+// Those who are in the crew stay; places are taken by those who would have a whole step done first, but by
+// one of each machine before any machine's second: that would halve the cores of the first.
+std::set<NodeId> Round::best_nodes(std::size_t count) const {
+  std::vector<std::tuple<double, bool, NodeId>> fit;  // the best first
+  for (const auto& [id, node] : nodes_) {
+    if (!node.late)
+      fit.emplace_back(whole_step_seconds(node) * (node.in_crew ? kMuchBetter : 1), !node.in_crew, id);
+  }
+  std::ranges::sort(fit);
+  std::set<std::string> machines;
+  std::ranges::stable_partition(fit, [&](const auto& place) {
+    const std::string& machine = nodes_.at(std::get<NodeId>(place)).machine;
+    return machine.empty() || machines.insert(machine).second;
+  });
+  std::set<NodeId> best;
+  for (const auto& place : std::span(fit).first(std::min(fit.size(), count)))
+    best.insert(std::get<NodeId>(place));
+  return best;
+}
+
+// All change at once, when nobody who is to come in is behind.
 void Round::choose_crew() {
   if (options_.crews && options_.dear && mean_seconds_per_slot() > 0) {
     const Crew::Pool pool = crew_pool();
@@ -105,14 +127,7 @@ void Round::choose_crew() {
       crew_.disturbed();
     return;
   }
-  std::vector<std::tuple<double, bool, NodeId>> fit;  // the best first
-  for (const auto& [id, node] : nodes_) {
-    if (!node.late)
-      fit.emplace_back(whole_step_seconds(node) * (node.in_crew ? kMuchBetter : 1), !node.in_crew, id);
-  }
-  std::ranges::sort(fit);
-  std::set<NodeId> chosen;
-  for (std::size_t i = 0; i < std::min(fit.size(), size); ++i) chosen.insert(std::get<NodeId>(fit[i]));
+  const std::set<NodeId> chosen = best_nodes(size);
   bool behind = false, changed = false;
   for (auto& [id, node] : nodes_) {
     node.called = !node.in_crew && chosen.contains(id);
