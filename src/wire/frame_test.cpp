@@ -1,6 +1,5 @@
 #include "wire/frame.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -8,15 +7,10 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "support/hex.h"
 
 namespace w5xde {
 namespace {
-
-std::string hex_of(Bytes bytes) {
-  std::string hex;
-  for (const std::byte byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return hex;
-}
 
 const std::vector<FrameType> kTypes = {
     FrameType::hello, FrameType::goodbye, FrameType::ping,         FrameType::pong,       FrameType::tensors,

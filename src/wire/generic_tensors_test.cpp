@@ -1,6 +1,5 @@
 #include "wire/generic_tensors.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,18 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "support/hex.h"
 #include "wire/value.h"
 
 namespace w5xde {
 namespace {
 
 using nlohmann::json;
-
-std::string hex_of(Bytes bytes) {
-  std::string hex;
-  for (const std::byte byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return hex;
-}
 
 std::vector<std::byte> encoded(const std::vector<GenericTensor>& tensors) {
   std::vector<std::byte> bytes;

@@ -7,17 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "support/hex.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 
 namespace w5xde {
 namespace {
-
-std::string hex_of(Bytes bytes) {
-  std::string hex;
-  for (const std::byte byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return hex;
-}
 
 std::vector<std::byte> bytes_from(const std::vector<std::uint8_t>& values) {
   std::vector<std::byte> bytes;
