@@ -1,5 +1,6 @@
 #include "wire/messages.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
