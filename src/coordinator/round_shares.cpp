@@ -63,7 +63,8 @@ std::size_t Round::crew_size() const {
 
 Crew::Pool Round::crew_pool() const {
   Crew::Pool pool{.compute_seconds = slots_of(front_step_) * mean_seconds_per_slot()};
-  const bool lanes = options_.lanes && pool.compute_seconds > Lease::kShortSeconds;
+  // Where exchanges are cheap, nodes of a machine share the work as well as one could have it all.
+  const bool lanes = options_.lanes && options_.dear && pool.compute_seconds > Lease::kShortSeconds;
   std::set<std::string> links, machines;
   for (const auto& [id, node] : nodes_) {
     if (!could_work(id, node)) continue;
