@@ -21,8 +21,6 @@ constexpr auto kProgressEvery = std::chrono::seconds(1);
 // Past max_staleness a contribution counts less, past this many times that it is refused.
 constexpr std::uint64_t kRefusedStaleness = 4;
 constexpr std::size_t kDeparturesKept = 20;
-// A model of so many bytes is not sent to everybody before it is known what that takes.
-constexpr std::uint64_t kDearBytes = 1 * kMiB;
 
 }  // namespace
 

@@ -8,11 +8,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
 
 namespace w5xde {
+
+// A version of so many bytes is dear to send, as it seems before that was measured.
+inline constexpr std::uint64_t kDearBytes = 1 << 20;
 
 class Crew {
  public:

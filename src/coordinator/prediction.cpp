@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "coordinator/crew.h"
 #include "coordinator/rehearsal.h"
 #include "coordinator/traffic.h"
 #include "wire/messages.h"
@@ -62,6 +63,8 @@ std::uint32_t lanes_of(const Situation& situation, std::uint32_t nodes) {
   const std::uint32_t slots = std::max(1u, situation.config.step_slots() / nodes);
   if (situation.config.threads > 1 || slots * situation.slot_seconds <= Lease::kShortSeconds) return 1;
   const bool shared = situation.link.loopback() || situation.cores < situation.nodes;
+  // Where exchanges are cheap, all of a machine's nodes take part.
+  if (shared && nodes < cores_used(situation) && block_bytes(situation) < kDearBytes) return 1;
   return std::clamp(situation.cores / (shared ? nodes : situation.nodes), 1u, slots);
 }
 
