@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -103,14 +102,15 @@ std::set<NodeId> Round::best_nodes(std::size_t count) const {
   }
   std::ranges::sort(fit);
   std::set<std::string> machines;
-  std::ranges::stable_partition(fit, [&](const auto& place) {
-    const std::string& machine = nodes_.at(std::get<NodeId>(place)).machine;
-    return machine.empty() || machines.insert(machine).second;
-  });
-  std::set<NodeId> best;
-  for (const auto& place : std::span(fit).first(std::min(fit.size(), count)))
-    best.insert(std::get<NodeId>(place));
-  return best;
+  std::vector<NodeId> order, seconds;
+  for (const auto& place : fit) {
+    const NodeId id = std::get<NodeId>(place);
+    const std::string& machine = nodes_.at(id).machine;
+    (machine.empty() || machines.insert(machine).second ? order : seconds).push_back(id);
+  }
+  order.insert(order.end(), seconds.begin(), seconds.end());
+  order.resize(std::min(order.size(), count));
+  return {order.begin(), order.end()};
 }
 
 // All change at once, when nobody who is to come in is behind.
