@@ -76,7 +76,6 @@ bool Round::next_step_past_end() const {
 
 void Round::join(NodeId node, const Place& place) {
   nodes_[node].host = place.host;
-  if (place.lanes > 0) nodes_[node].machine = place.machine;
   turns_.join(node, place);
   if (options_.crews && options_.dear && !guessed_from_) crew_.probe();
   crew_.disturbed();

@@ -168,7 +168,6 @@ class Round {
     double step_seconds = 0;
     double left_out_seconds = 0;  // of steps that it might have taken part in, by as many as it was one of
     std::string host;
-    std::string machine;  // whose cores it shares; empty: nobody else's
     bool in_crew = false;
     bool called = false;  // into the crew
     bool behind = false;

@@ -70,7 +70,8 @@ Crew::Pool Round::crew_pool() const {
     ++pool.workers;
     // Of one that is nowhere nothing is known: it has a link of its own.
     links.insert(node.host.empty() ? std::to_string(id) : node.host);
-    machines.insert(node.machine.empty() || !lanes ? std::to_string(id) : node.machine);
+    const std::string& machine = turns_.machine(id);
+    machines.insert(machine.empty() || !lanes ? std::to_string(id) : machine);
   }
   pool.links = std::max<std::size_t>(1, links.size());
   pool.machines = std::max<std::size_t>(1, machines.size());
@@ -105,7 +106,7 @@ std::set<NodeId> Round::best_nodes(std::size_t count) const {
   std::vector<NodeId> order, seconds;
   for (const auto& place : fit) {
     const NodeId id = std::get<NodeId>(place);
-    const std::string& machine = nodes_.at(id).machine;
+    const std::string& machine = turns_.machine(id);
     (machine.empty() || machines.insert(machine).second ? order : seconds).push_back(id);
   }
   order.insert(order.end(), seconds.begin(), seconds.end());

@@ -35,6 +35,8 @@ class Turns {
   // milliseconds and for `leases_min` leases to each node at least.
   void advance(Instant now, std::uint64_t leases_min, const std::function<bool(NodeId)>& ill);
   bool rests(NodeId node) const { return members_.at(node).rests; }
+  // Whose cores it shares; empty: nobody else's.
+  const std::string& machine(NodeId node) const { return members_.at(node).machine; }
   // How many of its machine's lanes are the node's, shared with the others there that work; 1 at least.
   std::uint32_t lanes(NodeId node, const std::function<bool(NodeId)>& works) const;
 

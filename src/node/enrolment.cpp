@@ -99,11 +99,11 @@ Ready Node::about_this(std::uint64_t fingerprint) const {
 }
 
 // A slot with more threads than one has the cores already, and a device that is no processor none.
-std::uint32_t Node::lanes_for(std::uint64_t memory_bytes) const {
+std::uint32_t Node::lanes_at_most() const {
   if (!engine_->uses_cores() || offer_.threads > 1) return 1;
   const std::uint64_t lane_bytes = kLaneBlocks * engine_->description().floats() * sizeof(float);
-  return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(memory_bytes / 2 / std::max<std::uint64_t>(1, lane_bytes), 1, UINT32_MAX));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      options_.machine.memory_bytes / 2 / std::max<std::uint64_t>(1, lane_bytes), 1, UINT32_MAX));
 }
 
 Status Node::make_ready(const std::filesystem::path& model_file) {
@@ -117,7 +117,7 @@ Status Node::make_ready(const std::filesystem::path& model_file) {
   W5XDE_TRY(engine_, options_.make_engine(model, model_file));
   computation_.emplace(*engine_,
                        [make = options_.make_engine, model, model_file] { return make(model, model_file); });
-  lanes_max_ = lanes_for(available_memory_bytes());
+  lanes_max_ = lanes_at_most();
   const std::uint64_t fingerprint = engine_->description().fingerprint();
   if (fingerprint != offer_.model_fingerprint) {
     return incompatible(fmt::format(

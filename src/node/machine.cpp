@@ -40,12 +40,21 @@ std::uint64_t quota_memory() {
   return limit - std::min(limit, used);
 }
 
+std::uint64_t free_memory() {
+  std::ifstream info("/proc/meminfo");
+  std::uint64_t kilobytes = 0;
+  for (std::string word; info >> word;) {
+    if (word == "MemAvailable:" && info >> kilobytes) return std::min(kilobytes * kKiB, quota_memory());
+  }
+  return quota_memory();
+}
+
 }  // namespace
 
 // The boot's number and the host's name tell machines and containers apart; the processor mask, nodes that
 // were given cores of their own.
 Machine Machine::here() {
-  Machine machine{.cores = std::max(1u, std::thread::hardware_concurrency())};
+  Machine machine{.cores = std::max(1u, std::thread::hardware_concurrency()), .memory_bytes = free_memory()};
   std::string cores;
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -59,15 +68,6 @@ Machine Machine::here() {
   machine.id = hash128_hex(std::as_bytes(std::span(said)));
   machine.cores = std::min(machine.cores, quota_cores());
   return machine;
-}
-
-std::uint64_t available_memory_bytes() {
-  std::ifstream info("/proc/meminfo");
-  std::uint64_t kilobytes = 0;
-  for (std::string word; info >> word;) {
-    if (word == "MemAvailable:" && info >> kilobytes) return std::min(kilobytes * kKiB, quota_memory());
-  }
-  return quota_memory();
 }
 
 std::string host_name() {

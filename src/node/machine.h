@@ -9,12 +9,11 @@ namespace w5xde {
 struct Machine {
   std::string id;           // equal for nodes that share the same processor cores
   std::uint32_t cores = 0;  // that they share
+  std::uint64_t memory_bytes =
+      UINT64_MAX;  // free when it was asked; as much as you like where that is not known
 
   static Machine here();
 };
-
-// What could be allocated now without others having to give way; UINT64_MAX where that is not known.
-std::uint64_t available_memory_bytes();
 
 // The machine's own name for itself; empty where it has none.
 std::string host_name();

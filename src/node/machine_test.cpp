@@ -12,6 +12,8 @@ TEST(Machine, is_the_same_to_everybody_on_it) {
   const Machine here = Machine::here();
   EXPECT_EQ(here.id.size(), 32u) << "a hash, and nothing that says who it is";
   EXPECT_GE(here.cores, 1u);
+  EXPECT_GT(here.memory_bytes, 0u);
+  EXPECT_LT(here.memory_bytes, UINT64_MAX) << "this system says how much is free";
   std::thread([&] {
     const Machine there = Machine::here();
     EXPECT_EQ(there.id, here.id);

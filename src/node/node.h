@@ -80,7 +80,7 @@ class Node final : private Connection::Owner {
   Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
   Status make_ready(const std::filesystem::path& model_file);
   Ready about_this(std::uint64_t fingerprint) const;
-  std::uint32_t lanes_for(std::uint64_t memory_bytes) const;
+  std::uint32_t lanes_at_most() const;
   void warm_up();
   Status send_cold(FrameType type, const Head& head);
 

@@ -89,6 +89,17 @@ TEST_F(NodeTest, a_lease_is_computed_in_as_many_lanes_as_it_says) {
   EXPECT_EQ(world_.engines_made, 2);
 }
 
+TEST_F(NodeTest, there_are_no_more_lanes_than_half_of_the_memory_has_room_for) {
+  const std::uint64_t block = FakeEngine().description().floats() * sizeof(float);
+  world_.options.machine = {.id = "cellar", .cores = 8, .memory_bytes = 2 * 3 * 4 * block};
+  world_.enrol(world_.offer());
+  auto made = sampled_lease(4, {8, 8});
+  made.lease.lanes = 8;
+  world_.say_parameters(4);
+  world_.say_lease(made);
+  EXPECT_EQ(world_.hear_contribution()->lanes, 3u);
+}
+
 TEST_F(NodeTest, where_a_slot_has_several_threads_there_is_one_lane) {
   world_.options.threads = 2;
   Offer offer = world_.offer();

@@ -54,6 +54,7 @@ class SameBitsTest : public testing::TestWithParam<Workload> {
       EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
       hash = alone.summary().at("parameters_hash");
       EXPECT_EQ(alone.summary().at("per_node").size(), 1u);
+      EXPECT_EQ(alone.summary().at("per_node")[0].at("lanes"), 1u);
     }
     return hash;
   }
