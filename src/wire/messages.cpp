@@ -50,6 +50,12 @@ Result<std::uint32_t> read_rank(ByteReader& reader) {
   return static_cast<std::uint32_t>(rank);
 }
 
+Result<std::uint32_t> read_lanes(ByteReader& reader) {
+  const std::uint64_t lanes = reader.read_varint();
+  if (lanes > UINT32_MAX) return corrupt(fmt::format("{} lanes", lanes));
+  return static_cast<std::uint32_t>(lanes);
+}
+
 // A direct payload, the usual one, is a byte here.
 void write_coding(ByteWriter& writer, const Coding& coding) {
   writer.write(static_cast<std::uint8_t>(coding.form));
@@ -82,11 +88,6 @@ void write_answer(ByteWriter& writer, const AnswerCoding& answer) {
   writer.write(answer.level);
   writer.write(answer.shuffle_width);
   writer.write_varint(answer.part_floats);
-}
-
-// More than there can be are as many as there can be.
-std::uint32_t read_lanes(ByteReader& reader) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(reader.read_varint(), UINT32_MAX));
 }
 
 Result<AnswerCoding> read_answer(ByteReader& reader) {
@@ -226,7 +227,7 @@ Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   if (work > static_cast<std::uint8_t>(Work::evaluate))
     return corrupt(fmt::format("a lease of work {}", work));
   message.work = static_cast<Work>(work);
-  message.lanes = read_lanes(reader);
+  W5XDE_TRY(message.lanes, read_lanes(reader));
   W5XDE_TRY(message.answer, read_answer(reader));
   W5XDE_CHECK(read_slot_samples(reader, message));
   W5XDE_CHECK(read_numbers(reader, message));
@@ -266,7 +267,7 @@ Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
   message.loss_sum = reader.read<double>();
   message.correct = reader.read<std::uint64_t>();
   message.compute_ns = reader.read<std::uint64_t>();
-  message.lanes = read_lanes(reader);
+  W5XDE_TRY(message.lanes, read_lanes(reader));
   message.wait_ns = reader.read<std::uint64_t>();
   message.codec_ns = reader.read<std::uint64_t>();
   message.first_float = reader.read_varint();
