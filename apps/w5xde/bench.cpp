@@ -1,7 +1,5 @@
 // w5xde bench compute and w5xde bench pool: what the engine does alone, and what a pool makes of it.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "lanes.h"
 #include "pool_run.h"
 #include "record/summary.h"
+#include "scratch.h"
 #include "seeds_report.h"
 
 namespace w5xde {
@@ -75,13 +74,12 @@ Status run_compute(const BenchOptions& options) {
 
 Status run_pool(const BenchOptions& options) {
   W5XDE_TRY(const Workbench bench, prepare(options));
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("w5xde-bench-{}", getpid());
-  std::filesystem::create_directories(folder);
+  const Scratch scratch("bench");
   std::vector<double> alone, pooled, ratios, spreads;
   std::uint64_t memory = 0;
   for (unsigned round = 0; round < options.rounds; ++round) {
     W5XDE_TRY(const double rate, compute(bench, options));
-    W5XDE_TRY(const PoolOutcome outcome, pool(options, bench, folder));
+    W5XDE_TRY(const PoolOutcome outcome, pool(options, bench, scratch.path));
     const Summary& summary = outcome.summary;
     alone.push_back(rate);
     pooled.push_back(summary.batches_per_second);
@@ -93,7 +91,6 @@ Status run_pool(const BenchOptions& options) {
                static_cast<double>(summary.memory_bytes) * 1e-6);
     std::fflush(stdout);
   }
-  std::filesystem::remove_all(folder);
   fmt::print(
       "pool  {}  batch {}  {}  {} nodes against {} lanes: median ratio {:.3f}, spread between nodes {:.1f} "
       "%\n",

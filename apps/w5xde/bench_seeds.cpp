@@ -14,6 +14,7 @@
 #include "link_lab.h"
 #include "node/machine.h"
 #include "nursery.h"
+#include "scratch.h"
 #include "seeds_forecast.h"
 #include "seeds_plan.h"
 #include "seeds_report.h"
@@ -68,21 +69,6 @@ void say(std::FILE* file, fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), file);
 }
 
-// A folder for pools to run in, that goes with this.
-class Scratch {
- public:
-  Scratch() { std::filesystem::create_directories(path); }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("w5xde-seeds-{}", getpid());
-};
-
 // "[12/99] adaptive, 2M, 100mbit, round 2 of 3, 14:05 left": one line on a terminal, a line a turn in a pipe.
 class TurnProgress {
  public:
@@ -103,7 +89,7 @@ class TurnProgress {
           seconds);
   }
   void begin_plan(const Cell& cell, double seconds) {
-    begin(fmt::format("w5xde plan, {}, {}", cell.workload, cell.link), seconds);
+    begin(fmt::format("w5xde plan, {}", name_of(cell)), seconds);
   }
   void show() const {
     if (!terminal_) return;
@@ -169,7 +155,7 @@ class SeedsBench {
     TurnProgress progress(turns.size(), options_.rounds, expected_seconds(cells, turns));
     for (const Turn& turn : turns) {
       const Cell& cell = cells[turn.cell];
-      if (turn.plan_first) forecast(forecast_with(cell, cells), progress);
+      if (predicted(cell)) forecast(cell, progress);
       if (stopped()) break;
       progress.begin_turn(cell, turn.round, turn_seconds(cell));
       const auto outcome = run_cell(cell, progress);
@@ -194,16 +180,16 @@ class SeedsBench {
     return !report_.conditions.complete;
   }
 
-  void forecast(const std::vector<Cell>& cells, TurnProgress& progress) {
-    progress.begin_plan(cells.front(), kPlanSeconds);
-    const auto made = forecasts_of(cells,
-                                   {.nodes = options_.nodes,
-                                    .cores = Machine::here().cores,
-                                    .folder = scratch_.path,
-                                    .engine = options_.engine},
-                                   watch(progress));
-    if (stopped()) return;
-    for (const Forecast& round : made) report_.add(round);
+  // Just before the pool that is predicted: the machine's speed moves within minutes.
+  void forecast(const Cell& cell, TurnProgress& progress) {
+    progress.begin_plan(cell, kPlanSeconds);
+    const Forecast made = forecast_of(cell,
+                                      {.nodes = options_.nodes,
+                                       .cores = Machine::here().cores,
+                                       .folder = scratch_.path,
+                                       .engine = options_.engine},
+                                      watch(progress));
+    if (!stopped()) report_.add(made);
   }
 
   double expected_seconds(const std::vector<Cell>& cells, const std::vector<Turn>& turns) const {
@@ -211,7 +197,7 @@ class SeedsBench {
     for (const Turn& turn : turns) {
       const Cell& cell = cells[turn.cell];
       seconds += turn_seconds(cell);
-      if (turn.plan_first) seconds += kPlanSeconds;
+      if (predicted(cell)) seconds += kPlanSeconds;
     }
     return seconds;
   }
@@ -253,7 +239,7 @@ class SeedsBench {
   const SeedsBenchOptions& options_;
   // Also when the terminal or the reader of a pipe is gone: the link must not be left behind.
   const Interrupt interrupt_{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-  const Scratch scratch_;
+  const Scratch scratch_{"seeds"};
   std::unique_ptr<LinkLab> lab_;
   SeedsReport report_;
 };

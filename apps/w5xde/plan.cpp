@@ -4,13 +4,19 @@
 #include <algorithm>
 
 #include "commands.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "node/machine.h"
 #include "plan_report.h"
+#include "pool_trial.h"
 
 namespace w5xde {
 
 namespace {
+
+// Steps of which a pool of some seconds does many.
+constexpr double kShortStepSeconds = 0.05;
+constexpr unsigned kTrialNodesMax = 16;
 
 constexpr unsigned kNodesMax = static_cast<unsigned>(Limits{}.connections_max);
 
@@ -40,24 +46,61 @@ std::uint32_t lanes_of(const PlanOptions& options, const RunConfig& config, cons
   return link.loopback() ? std::max(1u, Machine::here().cores / config.threads) : options.nodes;
 }
 
-Status measure(const PlanOptions& options, const Workbench& bench, Situation& situation) {
+// The pool, as much of it as this machine can play.
+Situation here(const Situation& situation) {
+  Situation part = situation;
+  part.link = {};
+  part.config.mode = Mode::sync;
+  part.config.transport = {};
+  part.config.batch_measured = false;
+  part.nodes = std::min(situation.nodes, kTrialNodesMax);
+  part.cores = std::min(situation.cores, Machine::here().cores);
+  return part;
+}
+
+// Where steps are short, what a slot takes among others and what exchanges cost decide: a pool shows it.
+// False when a signal stopped it.
+Result<bool> try_pool(const PlanOptions& options, Situation& situation) {
+  Situation part = here(situation);
+  fmt::print(stderr, "trying a pool of {} here, for some seconds\n", part.nodes);
+  const Interrupt interrupt;
+  const auto trial = PoolTrial::run({.config = part.config,
+                                     .nodes = part.nodes,
+                                     .cores = part.cores * part.config.threads,
+                                     .seconds = 2 * options.seconds,
+                                     .engine = options.engine},
+                                    {.interrupt = interrupt.descriptor()});
+  if (interrupt.came()) return false;
+  W5XDE_CHECK(trial);
+  part.slot_seconds = situation.slot_seconds = trial->slot_seconds;
+  situation.exchange_seconds = exchange_seconds_for(part, trial->step_seconds);
+  return true;
+}
+
+// False when a signal stopped it.
+Result<bool> measure(const PlanOptions& options, const Workbench& bench, Situation& situation) {
+  W5XDE_TRY(const auto engine, bench.make_engine());
+  situation.shape = {engine->description().parameters, engine->description().floats()};
   situation.slot_seconds = options.slot_seconds;
   if (options.slot_seconds == 0) {
     // Nodes of one machine are in each other's way; those of others are not.
-    const unsigned lanes =
-        situation.link.loopback() ? std::min({situation.nodes, situation.cores, Machine::here().cores}) : 1;
+    const bool shared = situation.one_machine();
+    const unsigned lanes = shared ? std::min({situation.nodes, situation.cores, Machine::here().cores}) : 1;
     W5XDE_TRY(const LaneFigures figures,
               compute_in_lanes(bench, {.lanes = lanes, .seconds = options.seconds, .slots_at_once = 2}));
     situation.slot_seconds = lanes / figures.slots_per_second;
     situation.engine_bytes = figures.memory_bytes;
+    const double step_seconds = situation.config.step_slots() / figures.slots_per_second;
+    if (shared && step_seconds < kShortStepSeconds) {
+      W5XDE_TRY(const bool tried, try_pool(options, situation));
+      if (!tried) return false;
+    }
   }
-  W5XDE_TRY(const auto engine, bench.make_engine());
-  situation.shape = {engine->description().parameters, engine->description().floats()};
   situation.engine_bytes = std::max(situation.engine_bytes, peak_memory_bytes());
-  return {};
+  return true;
 }
 
-Status run_plan(const PlanOptions& options) {
+Result<ExitCode> run_plan(const PlanOptions& options) {
   W5XDE_CHECK(check(options));
   Plan plan{.link = options.link, .measured = options.slot_seconds == 0};
   Situation& situation = plan.situation;
@@ -72,19 +115,21 @@ Status run_plan(const PlanOptions& options) {
   situation.samples = bench.data->samples();
   situation.sample_bytes = bench.data->inputs().sample_bytes() + bench.data->targets().sample_bytes();
   situation.sample_numbers = bench.data->inputs().shape.elements() + bench.data->targets().shape.elements();
-  W5XDE_CHECK(measure(options, bench, situation));
+  W5XDE_TRY(const bool measured, measure(options, bench, situation));
+  if (!measured) return kInterrupted;
   plan.prediction = predict(situation);
   plan.advice = advise(situation);
   fmt::print("{}", to_text(plan));
   std::fflush(stdout);
-  return options.json.empty() ? Status() : write_text(options.json, to_json(plan));
+  if (!options.json.empty()) W5XDE_CHECK(write_text(options.json, to_json(plan)));
+  return kSuccess;
 }
 
 }  // namespace
 
 ExitCode plan(const PlanOptions& options) {
-  const Status status = run_plan(options);
-  return status.ok() ? kSuccess : report(status.error());
+  const auto code = run_plan(options);
+  return code.ok() ? *code : report(code.error());
 }
 
 }  // namespace w5xde

@@ -75,15 +75,22 @@ std::string time_text(const Prediction& prediction) {
   return text;
 }
 
+// Only where it was measured.
+std::string exchange_text(const Situation& situation) {
+  if (situation.exchange_seconds == kExchangeSeconds) return "";
+  return fmt::format(", an exchange {}", seconds_text(situation.exchange_seconds));
+}
+
 std::string heading(const Plan& plan) {
   const Situation& situation = plan.situation;
   const RunConfig& config = situation.config;
   return fmt::format(
       "{}, {} parameters, on {}: batch {}, {} slots a step\n"
-      "{} node{} on {}, {:.3g} computing at a time; a slot takes {} ({})\n",
+      "{} node{} on {}, {:.3g} computing at a time; a slot takes {}{} ({})\n",
       config.model, situation.shape.parameters->parameters(), config.data, config.batch, config.step_slots(),
       situation.nodes, situation.nodes == 1 ? "" : "s", plan.link, plan.prediction.nodes_computing,
-      seconds_text(situation.slot_seconds), plan.measured ? "measured here" : "as said");
+      seconds_text(situation.slot_seconds), exchange_text(situation),
+      plan.measured ? "measured here" : "as said");
 }
 
 std::string figures(const Plan& plan) {
@@ -210,6 +217,7 @@ std::string to_json(const Plan& plan) {
                                {"lanes", situation.cores},
                                {"link", plan.link},
                                {"slot_seconds", situation.slot_seconds},
+                               {"exchange_seconds", situation.exchange_seconds},
                                {"slot_measured", plan.measured},
                                {"asked", json_of(plan.prediction)},
                                {"choices", choices},

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "child.h"
 #include "seeds_report.h"
@@ -17,9 +15,8 @@ struct ForecastOptions {
   std::string engine;            // empty: the one beside this program
 };
 
-// What w5xde plan says of one round of these cells of one workload and link, asked as a person would ask it.
-// What a slot takes is measured first, on this machine as it is now: call it while no pool runs.
-std::vector<Forecast> forecasts_of(std::span<const Cell> cells, const ForecastOptions& options,
-                                   const Watch& watch);
+// What w5xde plan says of one round of this cell, asked as a person would ask it. It measures this machine as
+// it is now: call it while no pool runs.
+Forecast forecast_of(const Cell& cell, const ForecastOptions& options, const Watch& watch);
 
 }  // namespace w5xde

@@ -6,7 +6,6 @@
 #include <array>
 #include <map>
 #include <sstream>
-#include <utility>
 
 #include "coordinator/transport.h"
 
@@ -54,10 +53,6 @@ std::vector<std::string> split(const std::string& text) {
 
 bool compared(const Cell& one, const Cell& other) {
   return one.part == other.part && one.workload == other.workload && one.link == other.link;
-}
-
-bool predicted(const Cell& cell) {
-  return cell.part == "presets" && std::ranges::find(kForecastPresets, cell.preset) != kForecastPresets.end();
 }
 
 }  // namespace
@@ -110,23 +105,14 @@ std::vector<Turn> interleaved(const std::vector<Cell>& cells, unsigned rounds) {
     while (next < cells.size() && compared(cells[first], cells[next])) ++next;
     const std::size_t count = next - first;
     for (unsigned round = 0; round < rounds; ++round) {
-      bool planned = false;
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t cell = first + (i + round) % count;
-        // Not sooner: the machine's speed moves within minutes.
-        const bool plan_first = predicted(cells[cell]) && !std::exchange(planned, true);
-        turns.push_back({cell, round, plan_first});
-      }
+      for (std::size_t i = 0; i < count; ++i) turns.push_back({first + (i + round) % count, round});
     }
   }
   return turns;
 }
 
-std::vector<Cell> forecast_with(const Cell& cell, const std::vector<Cell>& cells) {
-  std::vector<Cell> found;
-  std::ranges::copy_if(cells, std::back_inserter(found),
-                       [&](const Cell& other) { return compared(cell, other) && predicted(other); });
-  return found;
+bool predicted(const Cell& cell) {
+  return cell.part == "presets" && std::ranges::find(kForecastPresets, cell.preset) != kForecastPresets.end();
 }
 
 double warm_up_seconds(const Cell& cell) {

@@ -21,14 +21,13 @@ Result<std::vector<Cell>> chosen(const std::vector<Cell>& cells, const std::stri
 struct Turn {
   std::size_t cell = 0;
   unsigned round = 0;
-  bool plan_first = false;  // w5xde plan is asked before it of all that is predicted in this round
 };
 // Cells that are compared with each other take turns, round by round, and each round begins with another of
 // them: who runs after whom is then nobody's advantage.
 std::vector<Turn> interleaved(const std::vector<Cell>& cells, unsigned rounds);
 
-// The cells that are compared with this one and of which `w5xde plan` is asked.
-std::vector<Cell> forecast_with(const Cell& cell, const std::vector<Cell>& cells);
+// Whether `w5xde plan` is asked before each of its turns.
+bool predicted(const Cell& cell);
 
 // How long a pool of this cell runs before it counts: until nodes have joined, have their first parameters,
 // and their first steps are measured.

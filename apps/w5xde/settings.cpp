@@ -197,6 +197,17 @@ Status apply(std::vector<Setting>& settings, const Given& given) {
   return {};
 }
 
+Given given_for(RunConfig config) {
+  RunConfig usual;
+  const auto settings = settings_of(config), defaults = settings_of(usual);
+  Given given;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (const std::string value = settings[i].get(); value != defaults[i].get())
+      given.emplace(settings[i].name, value);
+  }
+  return given;
+}
+
 Result<Given> read_run_toml(const std::filesystem::path& path) {
   W5XDE_TRY(const MappedFile file, MappedFile::open(path));
   RunConfig defaults;

@@ -28,6 +28,8 @@ std::vector<Setting> settings_of(RunConfig& c);
 using Given = std::map<std::string, std::string>;
 
 Status apply(std::vector<Setting>& settings, const Given& given);
+// What to give for this configuration: all that is not so by default.
+Given given_for(RunConfig config);
 
 // Unknown keys and values of another type are errors that name the line.
 Result<Given> read_run_toml(const std::filesystem::path& path);

@@ -237,5 +237,16 @@ TEST_F(SettingsTest, a_batch_is_a_number_or_to_be_measured) {
   EXPECT_NE(refusal("batch = \"some\"").find("is not a number"), std::string::npos);
 }
 
+TEST_F(SettingsTest, what_is_given_for_a_configuration_makes_it_again) {
+  EXPECT_EQ(given_for(RunConfig()), Given());
+  RunConfig config;
+  auto settings = settings_of(config);
+  const Given given = {{"model", "lenet"},     {"data", "synthetic"},    {"batch", "auto"},
+                       {"optimizer", "adamw"}, {"learning-rate", "0.3"}, {"gradient-codec", "int8"},
+                       {"turns", "false"}};
+  ASSERT_TRUE(apply(settings, given).ok());
+  EXPECT_EQ(given_for(config), given);
+}
+
 }  // namespace
 }  // namespace w5xde

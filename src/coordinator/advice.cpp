@@ -34,10 +34,11 @@ Advice advise(const Situation& situation) {
   }
   const auto rate = [](const Advice::Choice& choice) { return choice.prediction.batches_per_second; };
   const auto fastest = std::ranges::max_element(advice.choices, {}, rate);
-  const auto gentlest = std::ranges::find_if(
+  auto taken = std::ranges::find_if(
       advice.choices, [&](const Advice::Choice& choice) { return rate(choice) >= kAsGood * rate(*fastest); });
+  if (rate(advice.choices.front()) >= kAsGood * rate(*taken)) taken = advice.choices.begin();
   advice.fastest = static_cast<std::size_t>(fastest - advice.choices.begin());
-  advice.recommended = static_cast<std::size_t>(gentlest - advice.choices.begin());
+  advice.recommended = static_cast<std::size_t>(taken - advice.choices.begin());
   Situation larger = situation;
   larger.config.slots *= Advice::kMoreSlots;
   advice.with_more_slots = predict(larger);

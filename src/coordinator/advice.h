@@ -17,7 +17,7 @@ struct Advice {
     Prediction prediction;
   };
   std::vector<Choice> choices;
-  // The gentlest that is within a tenth of the fastest.
+  // The gentlest that is within a tenth of the fastest; or the exact one, where that is within a tenth of it.
   std::size_t recommended = 0;
   std::size_t fastest = 0;
   // What the situation would come to with so many times its slots a step, and nothing else changed.

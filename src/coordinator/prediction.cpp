@@ -36,6 +36,9 @@ constexpr std::uint32_t kNodesReckoned = 32;
 // Fewer nodes take part only where that makes steps so much shorter.
 constexpr double kCrewPays = 0.95;
 
+// Of an exchange: quicker or slower than this no machine is that computes anything.
+constexpr double kExchangeSecondsMin = 10e-6, kExchangeSecondsMax = 2e-3;
+
 constexpr double kProcessBytes = 8e6;     // a coordinator with nothing to do
 constexpr std::uint64_t kSpareMax = 32;   // contributions' memory that the learner keeps
 constexpr double kDifferencesKept = 256;  // of the versions, for nodes that are behind
@@ -57,12 +60,11 @@ std::uint32_t cores_used(const Situation& situation) {
   return std::max(1u, std::min(situation.nodes, situation.cores));
 }
 
-// How many slots a node computes at once where so many take part. Where there are more nodes than cores, they
-// are one machine's.
+// How many slots a node computes at once where so many take part.
 std::uint32_t lanes_of(const Situation& situation, std::uint32_t nodes) {
   const std::uint32_t slots = std::max(1u, situation.config.step_slots() / nodes);
   if (situation.config.threads > 1 || slots * situation.slot_seconds <= Lease::kShortSeconds) return 1;
-  const bool shared = situation.link.loopback() || situation.cores < situation.nodes;
+  const bool shared = situation.one_machine();
   // Where exchanges are cheap, all of a machine's nodes take part.
   if (shared && nodes < cores_used(situation) && block_bytes(situation) < kDearBytes) return 1;
   return std::clamp(situation.cores / (shared ? nodes : situation.nodes), 1u, slots);
@@ -108,7 +110,7 @@ Prediction::Seconds sync_on_loopback(const Situation& situation, const Traffic& 
       .link_down = (step.nodes + 1) * traffic.parameters * end_seconds +
                    slots * traffic.slot * kSecondsPerByte / situation.cores,
       .link_up = (step.contributions + 1) * traffic.contribution * end_seconds,
-      .round_trips = (step.contributions / situation.cores + 1) * kExchangeSeconds,
+      .round_trips = (step.contributions / situation.cores + 1) * situation.exchange_seconds,
       .coordinator = step.contributions * work.contribution + work.version + work.leases / situation.cores};
 }
 
@@ -124,7 +126,9 @@ Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& tr
   const LinkSpeed& link = situation.link;
   const double rate = link.bytes_per_second * kGoodput;
   const double slots = situation.config.step_slots();
-  const OwnWork work = work_of(situation, traffic);
+  const double end_seconds = situation.exchange_seconds / 2;
+  OwnWork work = work_of(situation, traffic);
+  work.contribution += end_seconds;
   Prediction::Seconds seconds;
   seconds.compute = step.seconds;
   const double leases = slots * traffic.slot / rate;
@@ -140,7 +144,9 @@ Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& tr
       work.version + std::max(work.contribution, adding - last - early_rest - step.seconds / 2);
   if (traffic.parts > 1) overlap(traffic.parts, last, seconds.link_down, seconds.coordinator);
   seconds.link_up = last + early_rest;
-  seconds.round_trips = link.round_trip_seconds + kExchangeSeconds;
+  // The nodes' end of each exchange is done side by side; the last one is waited for from end to end.
+  const double side_by_side = std::min<double>(step.nodes, cores_used(situation));
+  seconds.round_trips = link.round_trip_seconds + end_seconds * (step.contributions / side_by_side + 1);
   if (seconds.compute + seconds.link_up > kPauseSeconds + link.round_trip_seconds)
     seconds.round_trips += ramp_seconds(traffic.parameters, step.nodes, link);
   if (seconds.compute + seconds.link_down > kPauseSeconds + link.round_trip_seconds)
@@ -165,6 +171,7 @@ Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint
       .grain = lease_grain(traffic.gradient_codec, slots),
       .nodes = nodes,
       .slot_seconds = situation.slot_seconds / lanes_of(situation, nodes) + traffic.slot_decode_seconds,
+      // What a coordinator believes an exchange to cost, whatever it does (session.h).
       .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
       .unsteadiness = link.loopback() ? kUnsteady : kSteady};
   if (!link.loopback() && nodes <= kNodesReckoned) {
@@ -228,7 +235,7 @@ Prediction predict_async(const Situation& situation, const Traffic& traffic) {
   Prediction::Seconds& seconds = prediction.seconds;
   if (situation.link.loopback()) {
     // All share the cores.
-    const double moving = kExchangeSeconds + (down + up) * kSecondsPerByte;
+    const double moving = situation.exchange_seconds + (down + up) * kSecondsPerByte;
     seconds.compute = (compute + moving + thinking) / situation.cores;
     seconds.coordinator = moving / 2 + thinking;
   } else {
@@ -238,7 +245,7 @@ Prediction predict_async(const Situation& situation, const Traffic& traffic) {
     seconds.link_up = up / rate;
     // A node has two leases: one to compute, one on its way.
     seconds.round_trips = (situation.link.round_trip_seconds + compute + (down + up) / rate) / (2 * working);
-    seconds.coordinator = kExchangeSeconds / 2 + thinking;
+    seconds.coordinator = situation.exchange_seconds / 2 + thinking;
   }
   prediction.contributions = 1;
   prediction.nodes_computing = working;
@@ -309,6 +316,17 @@ Prediction predict(const Situation& situation) {
       static_cast<std::uint64_t>(coordinator_memory(situation, traffic, prediction));
   prediction.node_memory_bytes = static_cast<std::uint64_t>(node_memory(situation, traffic, prediction));
   return prediction;
+}
+
+double exchange_seconds_for(Situation situation, double step_seconds) {
+  double shortest = kExchangeSecondsMin, longest = kExchangeSecondsMax;
+  // As fine as anybody could measure it.
+  while (longest > 1.01 * shortest) {
+    situation.exchange_seconds = std::sqrt(shortest * longest);
+    (1 / predict(situation).steps_per_second < step_seconds ? shortest : longest) =
+        situation.exchange_seconds;
+  }
+  return std::sqrt(shortest * longest);
 }
 
 }  // namespace w5xde

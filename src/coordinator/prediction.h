@@ -19,15 +19,19 @@ namespace w5xde {
 
 struct Situation {
   RunConfig config;
-  BlockShape shape;                  // the model's
-  double slot_seconds = 0;           // that one core computes on a slot
-  std::uint64_t engine_bytes = 0;    // memory of a process with engine and model
-  std::uint64_t samples = 0;         // that the data has
-  std::uint64_t sample_bytes = 0;    // of one, input and target
-  std::uint64_t sample_numbers = 0;  // that these bytes are
+  BlockShape shape;                            // the model's
+  double slot_seconds = 0;                     // that one core computes on a slot
+  double exchange_seconds = kExchangeSeconds;  // that a lease and its answer take of the two processes
+  std::uint64_t engine_bytes = 0;              // memory of a process with engine and model
+  std::uint64_t samples = 0;                   // that the data has
+  std::uint64_t sample_bytes = 0;              // of one, input and target
+  std::uint64_t sample_numbers = 0;            // that these bytes are
   std::uint32_t nodes = 1;
   std::uint32_t cores = 1;  // of all nodes together; so many compute at a time, the others rest
   LinkSpeed link;
+
+  // Whether the nodes share their cores. Where there are more nodes than cores, those are one machine's.
+  bool one_machine() const { return link.loopback() || cores < nodes; }
 };
 
 enum class Bottleneck { compute, link_down, link_up, round_trips, coordinator };
@@ -60,5 +64,9 @@ struct Prediction {
 };
 
 Prediction predict(const Situation& situation);
+
+// What an exchange must cost for this situation's steps to take so long, which a pool was seen to do. Within
+// what can be believed of a machine: where steps are long, little can be told from them.
+double exchange_seconds_for(Situation situation, double step_seconds);
 
 }  // namespace w5xde

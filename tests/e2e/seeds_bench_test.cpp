@@ -103,7 +103,7 @@ TEST_F(SeedsBenchTest, a_bench_that_is_stopped_tells_what_it_has) {
 
 TEST_F(SeedsBenchTest, a_bench_that_is_stopped_while_it_plans_has_no_predictions) {
   Process process = bench({"--only", "presets,adaptive,2M,loopback"});
-  process.wait_for_line("w5xde plan, 2M, loopback");
+  process.wait_for_line("w5xde plan, adaptive, 2M, loopback");
   process.signal_alone(SIGINT);
   EXPECT_EQ(process.wait(), kInterrupted) << process.said();
   EXPECT_FALSE(report().at("conditions").at("complete"));
