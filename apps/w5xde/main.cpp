@@ -154,7 +154,8 @@ CLI::App* add_plan(CLI::App& app, Line& line) {
   plan->add_option("--slot-seconds", line.plan.slot_seconds,
                    "What a slot takes on the nodes; by default measured on this machine")
       ->group("Pool");
-  plan->add_option("--measure-seconds", line.plan.seconds, "How long measuring takes")
+  plan->add_option("--measure-seconds", line.plan.seconds,
+                   "How long the engine is timed; a pool, where one is tried, twice as long")
       ->capture_default_str()
       ->group("Pool");
   plan->add_option("--engine", line.plan.engine, "The engine's shared library")->group("Pool");

@@ -16,7 +16,7 @@ namespace {
 
 // Steps of which a pool of some seconds does many.
 constexpr double kShortStepSeconds = 0.05;
-constexpr unsigned kTrialNodesMax = 16;
+constexpr unsigned kTrialNodesMax = 16;  // enough to be in each other's way
 
 constexpr unsigned kNodesMax = static_cast<unsigned>(Limits{}.connections_max);
 
@@ -77,27 +77,33 @@ Result<bool> try_pool(const PlanOptions& options, Situation& situation) {
   return true;
 }
 
+// The engine alone, slot after slot.
+Status time_slots(const PlanOptions& options, const Workbench& bench, Situation& situation) {
+  // Nodes of one machine are in each other's way; those of others are not.
+  const unsigned lanes =
+      situation.one_machine() ? std::min({situation.nodes, situation.cores, Machine::here().cores}) : 1;
+  W5XDE_TRY(const LaneFigures figures,
+            compute_in_lanes(bench, {.lanes = lanes, .seconds = options.seconds, .slots_at_once = 2}));
+  situation.slot_seconds = lanes / figures.slots_per_second;
+  situation.engine_bytes = figures.memory_bytes;
+  return {};
+}
+
+bool steps_are_short(const Situation& situation) {
+  return situation.config.step_slots() * situation.slot_seconds / situation.cores < kShortStepSeconds;
+}
+
 // False when a signal stopped it.
 Result<bool> measure(const PlanOptions& options, const Workbench& bench, Situation& situation) {
+  const bool told = options.slot_seconds > 0;
+  situation.slot_seconds = options.slot_seconds;
+  if (!told) W5XDE_CHECK(time_slots(options, bench, situation));
+  // Not sooner: an engine may start threads, and lanes are forks of this process.
   W5XDE_TRY(const auto engine, bench.make_engine());
   situation.shape = {engine->description().parameters, engine->description().floats()};
-  situation.slot_seconds = options.slot_seconds;
-  if (options.slot_seconds == 0) {
-    // Nodes of one machine are in each other's way; those of others are not.
-    const bool shared = situation.one_machine();
-    const unsigned lanes = shared ? std::min({situation.nodes, situation.cores, Machine::here().cores}) : 1;
-    W5XDE_TRY(const LaneFigures figures,
-              compute_in_lanes(bench, {.lanes = lanes, .seconds = options.seconds, .slots_at_once = 2}));
-    situation.slot_seconds = lanes / figures.slots_per_second;
-    situation.engine_bytes = figures.memory_bytes;
-    const double step_seconds = situation.config.step_slots() / figures.slots_per_second;
-    if (shared && step_seconds < kShortStepSeconds) {
-      W5XDE_TRY(const bool tried, try_pool(options, situation));
-      if (!tried) return false;
-    }
-  }
   situation.engine_bytes = std::max(situation.engine_bytes, peak_memory_bytes());
-  return true;
+  if (told || !situation.one_machine() || !steps_are_short(situation)) return true;
+  return try_pool(options, situation);
 }
 
 Result<ExitCode> run_plan(const PlanOptions& options) {
