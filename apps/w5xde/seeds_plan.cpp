@@ -105,7 +105,9 @@ std::vector<Turn> interleaved(const std::vector<Cell>& cells, unsigned rounds) {
     while (next < cells.size() && compared(cells[first], cells[next])) ++next;
     const std::size_t count = next - first;
     for (unsigned round = 0; round < rounds; ++round) {
-      for (std::size_t i = 0; i < count; ++i) turns.push_back({first + (i + round) % count, round});
+      const bool backwards = round % 2 == 1;
+      for (std::size_t i = 0; i < count; ++i)
+        turns.push_back({first + ((backwards ? count - i : i) + round) % count, round});
     }
   }
   return turns;

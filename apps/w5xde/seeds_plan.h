@@ -22,8 +22,8 @@ struct Turn {
   std::size_t cell = 0;
   unsigned round = 0;
 };
-// Cells that are compared with each other take turns, round by round, and each round begins with another of
-// them: who runs after whom is then nobody's advantage.
+// Cells that are compared with each other take turns, round by round. Each round begins with another of them,
+// and every other one goes backwards: who runs after whom is then nobody's advantage.
 std::vector<Turn> interleaved(const std::vector<Cell>& cells, unsigned rounds);
 
 // Whether `w5xde plan` is asked before each of its turns.

@@ -39,8 +39,17 @@ TEST(SeedsPlanTest, rivals_take_turns_and_every_round_begins_with_another) {
   std::string order;
   for (const Turn& turn : interleaved(cells, 3)) order += std::to_string(turn.cell);
   EXPECT_EQ(order,
-            "012120201"
-            "345453534");
+            "012102201"
+            "345435534");
+}
+
+TEST(SeedsPlanTest, nobody_always_runs_after_the_same) {
+  const auto cells = chosen(seeds_cells(), "presets,seeds,loopback").value();
+  std::map<std::size_t, std::set<std::size_t>> before;
+  const auto turns = interleaved(cells, 3);
+  for (std::size_t i = 1; i < turns.size(); ++i) before[turns[i].cell].insert(turns[i - 1].cell);
+  EXPECT_EQ(before.size(), cells.size());
+  for (const auto& [cell, others] : before) EXPECT_GE(others.size(), 2u) << cells[cell].preset;
 }
 
 TEST(SeedsPlanTest, three_presets_are_predicted_wherever_they_are_compared) {
