@@ -1,7 +1,5 @@
 #include "pool_trial.h"
 
-#include <fmt/format.h>
-
 #include "pool_run.h"
 #include "scratch.h"
 #include "settings.h"

@@ -224,11 +224,10 @@ std::string forecast_section(const SeedsReport& report) {
   }
   return "<section><h2>Predicted beforehand</h2>\n" +
          paragraph(
-             "In every round, just before the first of these pools, w5xde plan was asked what they would "
-             "come "
-             "to: it measures what a slot takes on this machine then, and reckons the rest. Ratios are "
-             "medians "
-             "of the rounds’ own. " +
+             "Just before each of these pools, w5xde plan was asked what it would come to. It measures this "
+             "machine as it is then: what a slot takes and, where steps are short, what an exchange takes in "
+             "a "
+             "small pool of its own. The rest it reckons. Ratios are medians of the rounds’ own. " +
              forecast_sentence(report)) +
          fmt::format("<div class=\"grid\">{}</div></section>\n",
                      figure("Predicted, of what was measured",

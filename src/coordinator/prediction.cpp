@@ -171,7 +171,7 @@ Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint
       .grain = lease_grain(traffic.gradient_codec, slots),
       .nodes = nodes,
       .slot_seconds = situation.slot_seconds / lanes_of(situation, nodes) + traffic.slot_decode_seconds,
-      // What a coordinator believes an exchange to cost, whatever it does (session.h).
+      // What a coordinator believes an exchange to cost, whatever it does cost (session.cpp).
       .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
       .unsteadiness = link.loopback() ? kUnsteady : kSteady};
   if (!link.loopback() && nodes <= kNodesReckoned) {

@@ -31,7 +31,7 @@ class PlanTest : public testing::Test {
 
 TEST_F(PlanTest, what_an_exchange_costs_is_seen_in_a_pool_that_leaves_nothing_behind) {
   Process process = plan(
-      {"--model", "mlp:10,20,10", "--data", "synthetic", "--preset", "standard", "--measure-seconds", "0.2"});
+      {"--model", "mlp:10,20,10", "--data", "synthetic", "--preset", "standard", "--measure-seconds", "0.5"});
   ASSERT_EQ(process.wait(), 0) << process.said();
   EXPECT_NE(process.said().find("trying a pool of 3 here"), std::string::npos) << process.said();
   EXPECT_GT(figures().at("slot_seconds"), 0);
