@@ -37,14 +37,20 @@ std::vector<Slot> slots_of(const Lease& lease, Bytes payload) {
   return slots;
 }
 
-// Into how many slots a block is cut for so many lanes: as large as leave no lane idle for long, aligned.
-std::size_t task_slots(std::size_t slots, std::uint32_t lanes) {
-  if (lanes <= 1) return std::max<std::size_t>(1, slots);
-  const std::size_t even = std::bit_floor(std::max<std::size_t>(1, slots / lanes));
-  return even * lanes < slots ? std::max<std::size_t>(1, even / 2) : even;
-}
-
 }  // namespace
+
+std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes) {
+  if (lanes == 1) return {{0, slots}};
+  std::vector<SlotBlock> blocks;
+  std::uint32_t first = 0;
+  while (first < slots) {
+    // As large as goes round; sizes only shrink, so that each block is aligned. In the end not all get one.
+    const std::uint32_t size = std::bit_floor(std::max(1u, (slots - first) / lanes));
+    for (std::uint32_t lane = 0; lane < lanes && first < slots; ++lane, first += size)
+      blocks.push_back({first, size});
+  }
+  return blocks;
+}
 
 Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<const float> state,
                                   std::uint32_t lanes) {
@@ -86,23 +92,18 @@ Status Computation::in_lanes(std::uint32_t lanes, std::size_t tasks, const Task&
 }
 
 Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
-  const std::size_t size = task_slots(slots.size(), computed.lanes);
-  std::vector<Sum> parts((slots.size() + size - 1) / size);
-  const auto range = [&](std::size_t number) {
-    return std::pair(number * size, std::min(size, slots.size() - number * size));
-  };
+  const auto count = static_cast<std::uint32_t>(slots.size());
+  const std::vector<SlotBlock> blocks = blocks_for_lanes(count, computed.lanes);
+  std::vector<Sum> parts(blocks.size());
   W5XDE_CHECK(in_lanes(computed.lanes, parts.size(), [&](Engine& engine, std::size_t number) -> Status {
-    const auto [first, count] = range(number);
-    W5XDE_TRY(parts[number], add_up(engine, slots.subspan(first, count), state));
+    const SlotBlock block = blocks[number];
+    W5XDE_TRY(parts[number], add_up(engine, slots.subspan(block.first_slot, block.slot_count), state));
     return {};
   }));
-  Reduction reduction(static_cast<std::uint32_t>(slots.size()), floats_);
+  Reduction reduction(count, floats_);
   std::vector<Reduction::Buffer> spare;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto [first, count] = range(i);
-    W5XDE_CHECK(reduction.add({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)},
-                              std::move(parts[i].values), parts[i].sums, pool_.get(), spare));
-  }
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    W5XDE_CHECK(reduction.add(blocks[i], std::move(parts[i].values), parts[i].sums, pool_.get(), spare));
   for (auto& buffer : spare) give_back(std::move(buffer));
   computed.values = reduction.take(computed.sums);
   return {};

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/slot_block.h"
 #include "base/thread_annotations.h"
 #include "base/thread_pool.h"
 #include "learn/engine.h"
@@ -25,6 +26,10 @@ struct Computed {
   Duration busy = Duration::zero();
   std::uint32_t lanes = 1;  // that took part
 };
+
+// How a lease of so many slots is cut for lanes of which whichever is free has the next block: few blocks, and
+// no lane has more than one slot more than another.
+std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes);
 
 // Computes leases: slot by slot, added up along the step's tree. In several lanes, each with an engine of its
 // own, several slots at a time; the bits are the same. One caller at a time.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <barrier>
 #include <bit>
 #include <cstring>
@@ -108,6 +109,22 @@ RC_GTEST_FIXTURE_PROP(ComputationTest, an_evaluation_of_a_block_adds_its_slots_u
   RC_ASSERT(computed.sums.loss == level[0].loss);
   RC_ASSERT(computed.sums.samples == level[0].samples);
   RC_ASSERT(computed.correct == correct);
+}
+
+RC_GTEST_PROP(BlocksForLanes, leave_no_lane_with_more_than_its_share, ()) {
+  const auto slots = *rc::gen::inRange(1u, 300u);
+  const auto lanes = *rc::gen::inRange(1u, 17u);
+  std::vector<std::uint32_t> done(lanes);
+  std::uint32_t next = 0;
+  const auto blocks = blocks_for_lanes(slots, lanes);
+  for (const SlotBlock block : blocks) {
+    RC_ASSERT(block.valid() && block.first_slot == next);
+    next = block.end();
+    *std::ranges::min_element(done) += block.slot_count;
+  }
+  RC_ASSERT(next == slots);
+  RC_ASSERT(std::ranges::max(done) == (slots + lanes - 1) / lanes);
+  RC_ASSERT(blocks.size() <= lanes * std::bit_width(slots));
 }
 
 RC_GTEST_FIXTURE_PROP(ComputationTest, in_several_lanes_a_block_comes_to_the_same_bits, ()) {
