@@ -22,6 +22,10 @@ constexpr auto kProgressEvery = std::chrono::seconds(1);
 constexpr std::uint64_t kRefusedStaleness = 4;
 constexpr std::size_t kDeparturesKept = 20;
 
+Round::Computing computing_of(const Contribution& contribution) {
+  return {static_cast<double>(contribution.compute_ns) * 1e-9, contribution.lanes};
+}
+
 }  // namespace
 
 Coordinator::Coordinator(AsioLoop& loop, Options options, RunFolder folder, const Log& log)
@@ -244,7 +248,7 @@ void Coordinator::drained(Session& session) {
 
 void Coordinator::tell(Session& session, const Contribution& contribution) {
   NodeSummary& tally = session.tally;
-  tally.compute_seconds += static_cast<double>(contribution.compute_ns) * 1e-9;
+  tally.compute_seconds += computing_of(contribution).seconds;
   tally.lanes = std::max<std::uint64_t>(tally.lanes, contribution.lanes);
   tally.network_seconds += static_cast<double>(contribution.wait_ns) * 1e-9;
   tally.compression_seconds += static_cast<double>(contribution.codec_ns) * 1e-9;
@@ -288,11 +292,10 @@ Status Coordinator::train_answer(Session& session, const Contribution& contribut
     learner_->give_back(std::move(values));
     return {};
   }
-  const double compute_seconds = static_cast<double>(contribution.compute_ns) * 1e-9;
   if (session.has_feedback()) feedback_->changed(session.id());
   if (session.tally.batches == 0) measure_link(session);  // how much it is given next depends on it
-  const auto verdict =
-      round_->answer(session.id(), contribution.lease_id, contribution.block, compute_seconds, loop_.now());
+  const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
+                                      computing_of(contribution), loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("a contribution to a lease that it does not have");
   if (verdict == Round::Verdict::duplicate) {
     learner_->give_back(std::move(values));
@@ -331,7 +334,7 @@ Status Coordinator::bad_answer(Session& session, const Contribution& contributio
 
 Status Coordinator::evaluation_answer(Session& session, const Contribution& contribution) {
   const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
-                                      static_cast<double>(contribution.compute_ns) * 1e-9, loop_.now());
+                                      computing_of(contribution), loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("an evaluation that nobody asked for");
   if (verdict == Round::Verdict::accepted) evaluations_[contribution.block.first_slot] = contribution;
   return {};

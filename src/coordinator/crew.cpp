@@ -11,8 +11,8 @@ constexpr std::size_t kWindowSteps = 3;
 constexpr double kWindowSeconds = 0.5;
 // Leases of the step ahead are out already when others come to take part, and those have to warm up.
 constexpr std::size_t kSkippedSteps = 2;
-// Another size must make steps so much shorter.
-constexpr double kBetter = 0.95;
+// Another size must make steps so much shorter; one of each machine may even seem to make them longer.
+constexpr double kBetter = 0.95, kOneEach = 1.1;
 // A trial that has cost so much more than as many usual steps ends: part of one of them, and seconds.
 constexpr double kTrialCost = 0.4, kTrialSeconds = 0.25;
 // Steps that come to take so much longer, or shorter, have another reason to: what failed may pay now.
@@ -51,6 +51,7 @@ std::size_t Crew::current(const Pool& pool) const {
 
 void Crew::settle(std::size_t size, const Pool& pool) {
   size_ = size >= pool.workers ? 0 : size;
+  one_each_ = size_ > 0 && size_ == pool.machines;
   trial_.reset();
   window_ = {};
   usual_ = 0;
@@ -60,6 +61,13 @@ void Crew::settle(std::size_t size, const Pool& pool) {
 
 void Crew::remember(const Pool& pool) {
   computing_[current(pool)] = pool.compute_seconds / static_cast<double>(current(pool));
+}
+
+// Machines come and go, and steps may get too short for a machine's cores to share one lease.
+void Crew::follow_machines(const Pool& pool) {
+  if (!one_each_ || trial_ || current(pool) == std::min(pool.machines, pool.workers)) return;
+  size_ = pool.machines >= pool.workers ? 0 : pool.machines;
+  changed();
 }
 
 void Crew::guess(const Pool& pool) {
@@ -101,11 +109,20 @@ double Crew::at_best(std::size_t size, const Pool& pool) const {
          (before == computing_.end() ? computing : std::min(computing, before->second));
 }
 
+// What part of the usual time steps of another size must not exceed.
+double Crew::bar(std::size_t size, const Pool& pool) const {
+  const std::size_t now = current(pool);
+  if (size < now && size == pool.machines) return kOneEach;
+  if (size > now && now == pool.machines) return kBetter / kOneEach;
+  return kBetter;
+}
+
 std::optional<std::size_t> Crew::worth_trying(const Pool& pool) const {
   const std::size_t now = current(pool);
-  const std::size_t more = std::min(2 * now, pool.workers), fewer = (now + 1) / 2;
+  const std::size_t more = std::min(2 * now, pool.workers);
+  const std::size_t fewer = pool.machines < now ? pool.machines : (now + 1) / 2;
   const auto could_pay = [&](std::size_t size) {
-    return size > 0 && size != now && at_best(size, pool) < kBetter * usual_;
+    return size > 0 && size != now && at_best(size, pool) < bar(size, pool) * usual_;
   };
   const bool try_more = could_pay(more), try_fewer = could_pay(fewer);
   if (try_more && try_fewer) return fewer_first_ ? fewer : more;
@@ -131,6 +148,7 @@ void Crew::judge(bool better, const Pool& pool) {
 }
 
 void Crew::step_done(double seconds, const Pool& pool) {
+  follow_machines(pool);
   if (skip_ > 0) {
     --skip_;
     return;
@@ -138,7 +156,7 @@ void Crew::step_done(double seconds, const Pool& pool) {
   window_.add(seconds);
   if (trial_) {
     const bool failed = hopeless();
-    if (failed || window_.full()) judge(!failed && window_.median() < kBetter * usual_, pool);
+    if (failed || window_.full()) judge(!failed && window_.median() < bar(*trial_, pool) * usual_, pool);
     return;
   }
   if (!window_.full()) return;

@@ -3,8 +3,9 @@
 // Every node that does needs the parameters and sends a contribution. Behind a thin link that can take longer
 // than what its computing saves, and one node alone is then faster than ten. How much links have in common is
 // not to be seen from here, so it is tried: as many nodes as should be best go on, and now and then half or
-// twice as many take their place for a few steps, where that could pay at all. Pure: no clock, no nodes, only
-// numbers.
+// twice as many take their place for a few steps, where that could pay at all. One node can have all of its
+// machine's cores, so that one of each machine is as fast as all, and has fewer exchanges: that is believed
+// until steps say clearly otherwise. Pure: no clock, no nodes, only numbers.
 #pragma once
 
 #include <cstddef>
@@ -60,11 +61,14 @@ class Crew {
   void remember(const Pool& pool);
   void judge(bool better, const Pool& pool);
   void settle(std::size_t size, const Pool& pool);
+  void follow_machines(const Pool& pool);
   double at_best(std::size_t size, const Pool& pool) const;
+  double bar(std::size_t size, const Pool& pool) const;
   std::optional<std::size_t> worth_trying(const Pool& pool) const;
   std::size_t current(const Pool& pool) const;
 
   std::size_t size_ = 0;
+  bool one_each_ = false;             // one of each machine, however many there are
   std::optional<std::size_t> trial_;  // of another size, while it lasts
   bool fewer_first_ = false;          // where both more and fewer could pay
   std::size_t skip_ = 0;              // steps that say nothing of the size at hand

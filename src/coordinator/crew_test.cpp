@@ -89,6 +89,53 @@ TEST(CrewTest, more_nodes_of_one_machine_compute_no_faster) {
   EXPECT_EQ(pool.steps_with[1], 1'000u);
 }
 
+TEST(CrewTest, one_of_each_machine_has_all_its_cores_where_that_is_no_slower) {
+  CrewPool pool(
+      {.workers = 64, .machines = 2, .links = 2, .compute_seconds = 0.004, .exchange_seconds = 1e-5}, 2);
+  pool.share_cores = true;
+  pool.run(2'000);
+  EXPECT_EQ(pool.crew.size(), 2u) << "at once, not by halves";
+  EXPECT_EQ(pool.steps_with[32] + pool.steps_with[16] + pool.steps_with[4], 0u);
+}
+
+TEST(CrewTest, machines_that_come_later_are_one_of_each_too) {
+  Crew crew;
+  crew.guess({.workers = 4, .machines = 1, .links = 1, .compute_seconds = 1, .exchange_seconds = 0.01});
+  ASSERT_EQ(crew.size(), 1u);
+  crew.step_done(1,
+                 {.workers = 20, .machines = 5, .links = 5, .compute_seconds = 1, .exchange_seconds = 0.01});
+  EXPECT_EQ(crew.size(), 5u);
+  crew.step_done(1,
+                 {.workers = 8, .machines = 8, .links = 5, .compute_seconds = 1, .exchange_seconds = 0.01});
+  EXPECT_EQ(crew.size(), 0u) << "steps are too short for lanes: all";
+  crew.step_done(1,
+                 {.workers = 8, .machines = 2, .links = 5, .compute_seconds = 1, .exchange_seconds = 0.01});
+  EXPECT_EQ(crew.size(), 2u);
+}
+
+TEST(CrewTest, a_machine_s_nodes_work_side_by_side_where_its_lanes_are_clearly_slower) {
+  for (const double slower : {1.05, 1.4}) {
+    Crew crew;
+    const auto step = [&] {
+      const bool one = crew.size() == 1;
+      const double seconds = 0.002 * (one ? slower : 1);
+      crew.step_done(seconds + 1e-4, {.workers = 2,
+                                      .machines = 1,
+                                      .links = 1,
+                                      .compute_seconds = seconds * (one ? 1 : 2),
+                                      .exchange_seconds = 1e-4});
+      return one;
+    };
+    int ones = 0;
+    for (int i = 0; i < 20'000; ++i) ones += step() ? 1 : 0;
+    if (slower < 1.1) {
+      EXPECT_GT(ones, 18'000) << "what is hardly slower may be noise";
+    } else {
+      EXPECT_LT(ones, 2'000);
+    }
+  }
+}
+
 TEST(CrewTest, nodes_that_share_cores_unseen_are_found_out_by_how_long_they_compute) {
   CrewPool pool({.workers = 4, .links = 1, .compute_seconds = 0.5, .exchange_seconds = 0.1}, 1);
   pool.share_cores = true;

@@ -96,7 +96,7 @@ class Stage {
     const Grant lease = next->leases.front();
     next->leases.pop_front();
     now_ = std::max(now_, next->done);
-    const auto verdict = round_.answer(lease.node, lease.lease, lease.block, next->lease_seconds, now_);
+    const auto verdict = round_.answer(lease.node, lease.lease, lease.block, {next->lease_seconds}, now_);
     if (verdict == Round::Verdict::accepted) ++total_.contributions;
     if (computes(*next)) begin(*next);
   }

@@ -99,7 +99,7 @@ Round::Step* Round::step_of(Work work, std::uint64_t number) {
   return found == steps_.end() ? nullptr : &*found;
 }
 
-void Round::measure(Node& node, const Held& held, double compute_seconds, Instant now) {
+void Round::measure(Node& node, const Held& held, const Computing& computing, Instant now) {
   const Step* step = step_of(held.work, held.step);
   const Instant since = step == nullptr ? held.since : std::max(held.since, step->begun);
   const double slots = held.block.slot_count;
@@ -119,7 +119,10 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
     estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
   };
   if (train) {
-    const double measured = compute_seconds / slots;
+    // An estimate of as many cores as now, or it would take many leases to get over the change.
+    const std::uint32_t lanes = std::clamp(computing.lanes, 1u, held.lanes);
+    node.seconds_per_slot *= static_cast<double>(std::exchange(node.lanes, lanes)) / lanes;
+    const double measured = computing.seconds / slots;
     if (node.seconds_per_slot > 0)
       learn(node.deviation, std::min(1.0, std::abs(measured / node.seconds_per_slot - 1)));
     learn(node.seconds_per_slot, measured);
@@ -129,13 +132,14 @@ void Round::measure(Node& node, const Held& held, double compute_seconds, Instan
   if (step != nullptr && held.since <= std::max(step->begun, node.answered_at)) {
     const bool first = node.answered_at < step->begun;
     const double busy = seconds_of(now - (first ? step->begun : node.answered_at));
-    learn(first ? node.first_lag : node.next_lag, std::max(0.0, busy - compute_seconds));
+    learn(first ? node.first_lag : node.next_lag, std::max(0.0, busy - computing.seconds));
   }
   node.answered_at = now;
   node.late = false;
 }
 
-Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, double compute_seconds, Instant now) {
+Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, const Computing& computing,
+                             Instant now) {
   const auto node = nodes_.find(id);
   if (node == nodes_.end() || lease == 0 || lease >= next_lease_) return Verdict::unknown;
   const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
@@ -148,7 +152,7 @@ Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, double c
   const Held held = *found;
   if (held.block != block) return Verdict::unknown;
   node->second.held.erase(found);
-  measure(node->second, held, compute_seconds, now);
+  measure(node->second, held, computing, now);
   Step* step = step_of(held.work, held.step);
   if (step == nullptr || !step->ledger.answer(block)) {
     ++duplicates_dropped_;
@@ -212,8 +216,10 @@ void Round::commit(Instant now) {
     std::erase_if(node.held,
                   [&](const Held& held) { return held.work == Work::train && held.step == front_step_; });
   }
-  if (options_.crews && committed_at_ != Instant())
+  if (options_.crews && committed_at_ != Instant()) {
+    crew_rotates_ = crew_takes_turns();
     crew_.step_done(seconds_of(now - committed_at_), crew_pool());
+  }
   committed_at_ = now;
   steps_.pop_front();
   ++front_step_;
@@ -254,6 +260,7 @@ void Round::open_steps(Instant now) {
 }
 
 void Round::take_turns(Instant now, std::uint64_t leases_min) {
+  turns_.set_at_once(nodes_at_once());
   turns_.advance(now, leases_min, [this](NodeId id) { return nodes_.at(id).late; });
 }
 
@@ -287,9 +294,10 @@ std::uint32_t Round::lanes_of(NodeId id) const {
 }
 
 Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now) {
-  nodes_.at(id).held.push_back({lease, step.work, step.number, block, now});
+  const std::uint32_t lanes = lanes_of(id);
+  nodes_.at(id).held.push_back({lease, step.work, step.number, block, now, lanes});
   turns_.leased(id, block.slot_count);
-  return {id, lease, step.work, step.number, block, lanes_of(id)};
+  return {id, lease, step.work, step.number, block, lanes};
 }
 
 // async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.

@@ -7,6 +7,7 @@
 //   crew         who takes part in a step: all whose turn it is, or as many as make it faster (crew.h)
 //   behind       said of a node that has to be sent much before it could take part: it is called, and takes
 //                part when it has that; until then the others go on without it
+//   settled      said of a node that keeps so many samples that another is dear in its place
 //   share        how much of what is open a node should get, by its measured speed, so that all are done at
 //                once (round_shares.cpp)
 //   ahead        leases beyond what a node is computing now: it never waits for the network
@@ -17,6 +18,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -82,14 +84,19 @@ class Round {
   void set_late(NodeId node) { nodes_.at(node).late = true; }
   bool is_behind(NodeId node) const { return nodes_.at(node).behind; }
   bool is_called(NodeId id) const;
+  void set_settled(NodeId node, bool settled) { nodes_.at(node).settled = settled; }
 
   enum class Verdict {
     accepted,   // add it to the step
     duplicate,  // somebody else was first, or the step is over: drop it
     unknown,    // never leased to this node: its sender is broken
   };
-  // A node answered a lease, `compute_seconds` of which it was computing.
-  Verdict answer(NodeId id, LeaseId lease, SlotBlock block, double compute_seconds, Instant now);
+  // What a node says of a lease that it answers.
+  struct Computing {
+    double seconds = 0;
+    std::uint32_t lanes = 1;  // in which
+  };
+  Verdict answer(NodeId id, LeaseId lease, SlotBlock block, const Computing& computing, Instant now);
   // An answer to this lease would count now. sync, training only.
   bool awaits(NodeId id, LeaseId lease) const;
   // A node found its lease void before it began with it: it lives, and has nothing to show.
@@ -153,11 +160,13 @@ class Round {
     std::uint64_t step = 0;
     SlotBlock block;
     Instant since;
+    std::uint32_t lanes = 1;  // that it may take
 
     bool is_of(const Step& other) const { return work == other.work && step == other.number; }
   };
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
+    std::uint32_t lanes = 1;      // in which that was
     std::uint64_t answers = 0;
     Instant answered_at;                 // last
     double turnaround = 0;               // from lease (or the step's begin) to answer, a slot
@@ -171,6 +180,7 @@ class Round {
     bool in_crew = false;
     bool called = false;  // into the crew
     bool behind = false;
+    bool settled = false;
     bool late = false;
     std::vector<Held> held;
 
@@ -184,9 +194,20 @@ class Round {
   void open_steps(Instant now);
   void take_turns(Instant now, std::uint64_t leases_min);
   Step* step_of(Work work, std::uint64_t number);
-  void measure(Node& node, const Held& held, double compute_seconds, Instant now);
+  void measure(Node& node, const Held& held, const Computing& computing, Instant now);
 
-  // Who takes part, and how much of a step each should get (coordinator/round_shares.cpp).
+  // Who takes part (coordinator/round_crew.cpp).
+  bool takes_part(NodeId id, const Node& node) const;
+  bool could_work(NodeId id, const Node& node) const { return !node.late && !turns_.rests(id); }
+  Crew::Pool crew_pool() const;
+  bool crew_takes_turns() const;
+  std::size_t nodes_at_once() const;
+  double crew_seconds_per_slot() const;
+  double whole_step_seconds(const Node& node) const;
+  std::set<NodeId> best_nodes(std::size_t count) const;
+  void choose_crew();
+
+  // How much of a step each should get (coordinator/round_shares.cpp).
   struct Share {
     NodeId id = 0;
     double seconds_per_slot = 0;
@@ -198,12 +219,7 @@ class Round {
     void take(double time) { slots = static_cast<std::uint32_t>((time - ready) / seconds_per_slot + 1e-6); }
   };
   enum class To { all, far };
-  bool takes_part(NodeId id, const Node& node) const;
-  bool could_work(NodeId id, const Node& node) const { return !node.late && !turns_.rests(id); }
-  Crew::Pool crew_pool() const;
-  double whole_step_seconds(const Node& node) const;
-  std::set<NodeId> best_nodes(std::size_t count) const;
-  void choose_crew();
+  double mean_seconds(const std::function<bool(NodeId, const Node&)>& counts) const;
   static double fading(const Node& node);
   double ready_in(const Node& node, const Step& step, double seconds_per_slot, bool alike, Instant now) const;
   std::vector<Share> candidates(const Step& step, Instant now) const;
@@ -227,6 +243,7 @@ class Round {
   std::map<NodeId, Node> nodes_;
   Turns turns_;
   Crew crew_;
+  bool crew_rotates_ = false;           // it is of those whose turn it is; else those who are in it stay
   std::optional<double> guessed_from_;  // what an exchange took when it was guessed how many take part
   Instant committed_at_;
   std::deque<Step> steps_;  // open ones, by number; sync: the front and the one ahead

@@ -13,7 +13,8 @@ namespace {
 // parameters there and the contribution back.
 class CrewRound : public testing::Test {
  protected:
-  static constexpr double kSlot = 0.01;
+  explicit CrewRound(const Round::Options& options = {.slots = 12, .crews = true, .dear = true})
+      : pool_(options) {}
 
   void join(std::size_t nodes, double exchange, bool one_link) {
     exchange_ = exchange;
@@ -32,31 +33,48 @@ class CrewRound : public testing::Test {
     std::set<NodeId> busy;
     while (pool_.round.front_step() == step) {
       pool_.lease();
-      std::map<NodeId, std::uint32_t> slots;
-      std::vector<NodeId> leases;
+      std::map<NodeId, double> computing;
+      std::vector<Grant> leases;
       for (const Grant& grant : pool_.out) {
         if (grant.step != step || grant.work != Work::train) continue;
-        slots[grant.node] += grant.block.slot_count;
-        leases.push_back(grant.node);
+        computing[grant.node] += grant.block.slot_count * slot_seconds(grant);
+        leases.push_back(grant);
       }
-      EXPECT_FALSE(slots.empty()) << "nobody has a lease of step " << step;
-      if (slots.empty()) return 0;
+      EXPECT_FALSE(leases.empty()) << "nobody has a lease of step " << step;
+      if (leases.empty()) return 0;
       std::size_t exchanges = 0;
-      std::uint32_t most = 0;
-      for (const auto& [node, count] : slots) {
+      double longest = 0;
+      for (const auto& [node, seconds] : computing) {
         if (busy.insert(node).second) exchanges = one_link_ ? exchanges + 1 : 1;
-        most = std::max(most, count);
+        longest = std::max(longest, seconds);
       }
-      pool_.now += duration_of(exchange_ * static_cast<double>(exchanges) + most * kSlot);
-      for (const NodeId node : leases) pool_.answer(node, kSlot);
+      pool_.now += duration_of(exchange_ * static_cast<double>(exchanges) + longest);
+      for (const Grant& grant : leases) pool_.answer(grant.node, slot_seconds(grant));
     }
     return busy.size();
   }
 
-  RoundPool pool_{{.slots = 12, .crews = true, .dear = true}};
+  // Nodes that share machines of two cores, and a link.
+  void join_machines(std::initializer_list<std::pair<NodeId, const char*>> nodes, double exchange) {
+    exchange_ = exchange;
+    one_link_ = true;
+    for (const auto& [id, machine] : nodes) {
+      pool_.join(id, {machine, 2, "10.0.0.2"});
+      pool_.round.set_exchange_seconds(id, exchange / 2);
+      pool_.round.set_step_seconds(id, exchange);
+      nodes_.push_back(id);
+    }
+  }
+
+  RoundPool pool_;
   std::vector<NodeId> nodes_;
   double exchange_ = 0;
   bool one_link_ = false;
+  bool lanes_help_ = true;
+  double slot_ = 0.01;  // seconds, in one lane
+
+ private:
+  double slot_seconds(const Grant& grant) const { return lanes_help_ ? slot_ / grant.lanes : slot_; }
 };
 
 TEST_F(CrewRound, what_is_dear_is_sent_to_one_node_before_it_is_known_how_dear) {
@@ -76,14 +94,7 @@ TEST_F(CrewRound, behind_a_thin_link_one_node_has_the_whole_step_in_one_lease) {
 }
 
 TEST_F(CrewRound, one_node_of_a_machine_has_all_of_its_cores) {
-  exchange_ = 0.0001;
-  one_link_ = true;
-  for (NodeId id = 1; id <= 4; ++id) {
-    pool_.join(id, {id <= 2 ? "cellar" : "attic", 2, "10.0.0.2"});
-    pool_.round.set_exchange_seconds(id, exchange_ / 2);
-    pool_.round.set_step_seconds(id, exchange_);
-    nodes_.push_back(id);
-  }
+  join_machines({{1, "cellar"}, {2, "cellar"}, {3, "attic"}, {4, "attic"}}, 0.0001);
   for (int i = 0; i < 10; ++i) step();
   EXPECT_EQ(pool_.round.crew_size(), 2u) << "four could, with cores of their own";
   EXPECT_NE(pool_.round.takes_part(1), pool_.round.takes_part(2));
@@ -220,6 +231,65 @@ TEST_F(CrewRound, evaluation_is_the_crew_s_too) {
   pool_.leased.clear();
   pool_.lease();
   for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.node, worker);
+}
+
+// Of a model that costs nothing to send.
+class SmallCrewRound : public CrewRound {
+ protected:
+  SmallCrewRound() : CrewRound({.slots = 12, .crews = true}) {}
+
+  std::uint32_t slots_of(NodeId node) const {
+    std::uint32_t slots = 0;
+    for (const Grant& grant : pool_.leased) slots += grant.node == node ? grant.block.slot_count : 0;
+    return slots;
+  }
+};
+
+TEST_F(SmallCrewRound, a_machine_s_nodes_have_all_of_its_cores_in_turn_where_one_is_faster_than_two) {
+  join_machines({{1, "cellar"}, {2, "cellar"}, {3, "cellar"}}, 0.02);
+  for (int i = 0; i < 50; ++i) step();
+  pool_.leased.clear();
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(step(), 1u) << i;
+  for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.lanes, 2u);
+  for (const NodeId id : nodes_) EXPECT_NEAR(slots_of(id), 200 * 12 / 3, 17 * 12) << "but for a turn";
+}
+
+TEST_F(SmallCrewRound, as_many_as_a_machine_has_cores_work_where_steps_are_too_short_for_lanes) {
+  slot_ = 0.0001;
+  join_machines({{1, "cellar"}, {2, "cellar"}, {3, "cellar"}}, 0.0001);
+  for (int i = 0; i < 3'000; ++i) step();
+  EXPECT_FALSE(pool_.round.has_crew());
+  EXPECT_EQ(step(), 2u);
+}
+
+TEST_F(SmallCrewRound, who_keeps_many_samples_stays) {
+  join_machines({{1, "cellar"}, {2, "cellar"}, {3, "cellar"}}, 0.02);
+  for (const NodeId id : nodes_) pool_.round.set_settled(id, true);
+  for (int i = 0; i < 50; ++i) step();
+  const NodeId worker = pool_.leased.back().node;
+  pool_.leased.clear();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(step(), 1u) << i;
+  for (const Grant& grant : pool_.leased) EXPECT_EQ(grant.node, worker);
+}
+
+TEST_F(SmallCrewRound, more_work_again_when_lanes_turn_out_to_be_slow) {
+  join_machines({{1, "cellar"}, {2, "cellar"}, {3, "cellar"}}, 0.02);
+  for (int i = 0; i < 50; ++i) step();
+  ASSERT_TRUE(pool_.round.has_crew());
+  lanes_help_ = false;
+  for (int i = 0; i < 200; ++i) step();
+  EXPECT_FALSE(pool_.round.has_crew()) << "what two were measured to compute in is remembered";
+  EXPECT_EQ(step(), 2u);
+}
+
+TEST_F(SmallCrewRound, another_has_the_cores_at_once_when_the_one_whose_turn_it_is_leaves) {
+  join_machines({{1, "cellar"}, {2, "cellar"}, {3, "cellar"}}, 0.02);
+  for (int i = 0; i < 50; ++i) step();
+  const NodeId worker = pool_.leased.back().node;
+  pool_.leave(worker);
+  std::erase(nodes_, worker);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(step(), 1u) << i;
+  for (const NodeId id : nodes_) EXPECT_TRUE(slots_of(id) > 0);
 }
 
 TEST(RoundCrew, async_has_none) {

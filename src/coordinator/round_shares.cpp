@@ -1,8 +1,6 @@
-// Who takes part in a step, and how much of it each should get.
+// How much of a step each node that takes part should get.
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "coordinator/round.h"
@@ -27,121 +25,23 @@ constexpr double kLeaseExchanges = 8;
 // Until a node answers and has its next lease there are two; one more is for what they take longer at times.
 constexpr double kExchangesAhead = 3;
 constexpr std::uint32_t kUnmeasuredSlots = 2;
-// Another is better if it takes no more than this part: who is in the crew stays, having parameters and
-// samples, where the difference is less.
-constexpr double kMuchBetter = 0.7;
-// Exchanges that come to take no more than this part (a codec was chosen) are another pool's: how many take
-// part is guessed anew.
-constexpr double kFarCheaper = 1.0 / 3;
+// Exchanges that take no more than this part of another's cost less.
+constexpr double kMuchCheaper = 0.7;
 
 }  // namespace
 
-double Round::mean_seconds_per_slot() const {
+double Round::mean_seconds(const std::function<bool(NodeId, const Node&)>& counts) const {
   double speed = 0, measured = 0;
   for (const auto& [id, node] : nodes_) {
-    if (node.seconds_per_slot == 0) continue;
+    if (node.seconds_per_slot == 0 || !counts(id, node)) continue;
     speed += 1 / node.seconds_per_slot;
     ++measured;
   }
   return measured > 0 ? measured / speed : 0;
 }
 
-bool Round::takes_part(NodeId id, const Node& node) const {
-  return crew_.size() > 0 ? node.in_crew && !node.late : could_work(id, node) && !node.behind;
-}
-
-bool Round::is_called(NodeId id) const {
-  const Node& node = nodes_.at(id);
-  return crew_.size() > 0 ? node.called : could_work(id, node) && node.behind;
-}
-
-std::size_t Round::crew_size() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(nodes_, [&](const auto& node) { return takes_part(node.first, node.second); }));
-}
-
-Crew::Pool Round::crew_pool() const {
-  Crew::Pool pool{.compute_seconds = slots_of(front_step_) * mean_seconds_per_slot()};
-  // Where exchanges are cheap, nodes of a machine share the work as well as one could have it all.
-  const bool lanes = options_.lanes && options_.dear && pool.compute_seconds > Lease::kShortSeconds;
-  std::set<std::string> links, machines;
-  for (const auto& [id, node] : nodes_) {
-    if (!could_work(id, node)) continue;
-    ++pool.workers;
-    // Of one that is nowhere nothing is known: it has a link of its own.
-    links.insert(node.host.empty() ? std::to_string(id) : node.host);
-    const std::string& machine = turns_.machine(id);
-    machines.insert(machine.empty() || !lanes ? std::to_string(id) : machine);
-  }
-  pool.links = std::max<std::size_t>(1, links.size());
-  pool.machines = std::max<std::size_t>(1, machines.size());
-  for (const auto& [id, node] : nodes_) {
-    if (node.seconds_per_slot > 0) pool.exchange_seconds = std::max(pool.exchange_seconds, node.step_seconds);
-  }
-  return pool;
-}
-
-// Of one that was never measured: as others behind its link, which come first. A link that nobody was
-// measured behind is tried once.
-double Round::whole_step_seconds(const Node& node) const {
-  if (node.seconds_per_slot > 0) return node.step_seconds + slots_of(front_step_) * node.seconds_per_slot;
-  double longest = 0;
-  for (const auto& [id, other] : nodes_) {
-    if (other.seconds_per_slot > 0 && other.host == node.host)
-      longest = std::max(longest, whole_step_seconds(other));
-  }
-  return longest;
-}
-
-// Those who are in the crew stay; places are taken by those who would have a whole step done first, but by
-// one of each machine before any machine's second: that would halve the cores of the first.
-std::set<NodeId> Round::best_nodes(std::size_t count) const {
-  std::vector<std::tuple<double, bool, NodeId>> fit;  // the best first
-  for (const auto& [id, node] : nodes_) {
-    if (!node.late)
-      fit.emplace_back(whole_step_seconds(node) * (node.in_crew ? kMuchBetter : 1), !node.in_crew, id);
-  }
-  std::ranges::sort(fit);
-  std::set<std::string> machines;
-  std::vector<NodeId> order, seconds;
-  for (const auto& place : fit) {
-    const NodeId id = std::get<NodeId>(place);
-    const std::string& machine = turns_.machine(id);
-    (machine.empty() || machines.insert(machine).second ? order : seconds).push_back(id);
-  }
-  order.insert(order.end(), seconds.begin(), seconds.end());
-  order.resize(std::min(order.size(), count));
-  return {order.begin(), order.end()};
-}
-
-// All change at once, when nobody who is to come in is behind.
-void Round::choose_crew() {
-  if (options_.crews && options_.dear && mean_seconds_per_slot() > 0) {
-    const Crew::Pool pool = crew_pool();
-    if (!guessed_from_ || pool.exchange_seconds < kFarCheaper * *guessed_from_) {
-      guessed_from_ = pool.exchange_seconds;
-      crew_.guess(pool);
-    }
-  }
-  const std::size_t size = crew_.size();
-  if (size == 0) {
-    if (std::ranges::any_of(nodes_, [&](const auto& node) { return is_called(node.first); }))
-      crew_.disturbed();
-    return;
-  }
-  const std::set<NodeId> chosen = best_nodes(size);
-  bool behind = false, changed = false;
-  for (auto& [id, node] : nodes_) {
-    node.called = !node.in_crew && chosen.contains(id);
-    behind = behind || (node.called && node.behind);
-  }
-  if (behind) return crew_.disturbed();
-  for (auto& [id, node] : nodes_) {
-    node.called = false;
-    const bool before = std::exchange(node.in_crew, chosen.contains(id));
-    changed = changed || before != node.in_crew;
-  }
-  if (changed) crew_.changed();
+double Round::mean_seconds_per_slot() const {
+  return mean_seconds([](NodeId, const Node&) { return true; });
 }
 
 // What a node holds of a later step, it cannot answer before this one is done: that is no reason to leave
@@ -216,7 +116,7 @@ std::vector<Round::Share> Round::candidates(const Step& step, Instant now) const
     }
     // Others' leases cost less: this one's must be worth theirs.
     const double exchange = fading(node) * node.exchange_seconds;
-    if (options_.grain == 0 && cheapest < kMuchBetter * exchange)
+    if (options_.grain == 0 && cheapest < kMuchCheaper * exchange)
       share.slots_min =
           static_cast<std::uint32_t>(std::min(std::ceil(exchange / share.seconds_per_slot), 1e9));
     shares.push_back(share);

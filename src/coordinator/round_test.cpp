@@ -163,10 +163,10 @@ TEST(Round, knows_an_answer_that_nobody_asked_for) {
   Round round({.slots = 4});
   round.join(1);
   const Grant grant = round.grants({}).front();
-  EXPECT_EQ(round.answer(1, grant.lease + 99, grant.block, 0, {}), Round::Verdict::unknown);
-  EXPECT_EQ(round.answer(1, grant.lease, {0, 4}, 0, {}), Round::Verdict::unknown);
-  EXPECT_EQ(round.answer(7, grant.lease, grant.block, 0, {}), Round::Verdict::unknown);
-  EXPECT_EQ(round.answer(1, grant.lease, grant.block, 0, {}), Round::Verdict::accepted);
+  EXPECT_EQ(round.answer(1, grant.lease + 99, grant.block, {0}, {}), Round::Verdict::unknown);
+  EXPECT_EQ(round.answer(1, grant.lease, {0, 4}, {0}, {}), Round::Verdict::unknown);
+  EXPECT_EQ(round.answer(7, grant.lease, grant.block, {0}, {}), Round::Verdict::unknown);
+  EXPECT_EQ(round.answer(1, grant.lease, grant.block, {0}, {}), Round::Verdict::accepted);
 }
 
 TEST(Round, leases_rejected_slots_again) {
@@ -255,17 +255,17 @@ TEST(Round, an_answer_to_the_last_evaluation_does_not_count_in_the_next) {
   const auto again = round.grants(now);
   ASSERT_EQ(again.size(), 1u);
   ASSERT_EQ(again[0].node, 2u);
-  EXPECT_EQ(round.answer(2, again[0].lease, again[0].block, 0.1, now), Round::Verdict::accepted);
+  EXPECT_EQ(round.answer(2, again[0].lease, again[0].block, {0.1}, now), Round::Verdict::accepted);
   ASSERT_TRUE(round.evaluation_complete());
   round.end_evaluation();
 
   round.begin_evaluation(2, now);
   const auto next = round.grants(now);
   ASSERT_FALSE(next.empty());
-  EXPECT_EQ(round.answer(1, first[0].lease, first[0].block, 0.1, now), Round::Verdict::duplicate);
+  EXPECT_EQ(round.answer(1, first[0].lease, first[0].block, {0.1}, now), Round::Verdict::duplicate);
   EXPECT_FALSE(round.evaluation_complete()) << "with the numbers of an older version";
   for (const Grant& grant : next) {
-    EXPECT_EQ(round.answer(grant.node, grant.lease, grant.block, 0.1, now), Round::Verdict::accepted);
+    EXPECT_EQ(round.answer(grant.node, grant.lease, grant.block, {0.1}, now), Round::Verdict::accepted);
   }
   EXPECT_TRUE(round.evaluation_complete());
 }

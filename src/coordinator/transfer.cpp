@@ -268,6 +268,9 @@ void Coordinator::measure_links() {
 void Coordinator::measure_link(Session& session) {
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
   round_->set_step_seconds(session.id(), step_seconds(session));
+  const Dataset& data = *material_->data;
+  const std::uint64_t sample_bytes = data.inputs().sample_bytes() + data.targets().sample_bytes();
+  round_->set_settled(session.id(), uses_cache(session) && data.samples() * sample_bytes >= kDearBytes);
 }
 
 double Coordinator::step_seconds(Session& session) const {

@@ -26,7 +26,7 @@ void Turns::join(NodeId node, const Place& place) {
     member.slots = other == machine.nodes.front() ? theirs : std::min(member.slots, theirs);
   }
   machine.nodes.push_back(node);
-  member.rests = machine.nodes.size() > machine.lanes;
+  member.rests = machine.nodes.size() > places(machine);
 }
 
 void Turns::leave(NodeId node) {
@@ -37,6 +37,20 @@ void Turns::leave(NodeId node) {
     if (machine->second.nodes.empty()) machines_.erase(machine);
   }
   members_.erase(found);
+}
+
+std::size_t Turns::places(const Machine& machine) const {
+  return at_once_ > 0 ? std::min<std::size_t>(at_once_, machine.lanes) : machine.lanes;
+}
+
+std::size_t Turns::workers(const std::function<bool(NodeId)>& ill) const {
+  auto workers = static_cast<std::size_t>(std::ranges::count_if(
+      members_, [&](const auto& entry) { return entry.second.machine.empty() && !ill(entry.first); }));
+  for (const auto& [name, machine] : machines_) {
+    const auto ill_ones = static_cast<std::size_t>(std::ranges::count_if(machine.nodes, ill));
+    workers += std::min<std::size_t>(machine.lanes, machine.nodes.size() - ill_ones);
+  }
+  return workers;
 }
 
 void Turns::leased(NodeId node, std::uint32_t slots) {
@@ -63,7 +77,7 @@ bool Turns::turn_over(const Machine& machine, const std::vector<NodeId>& fit, In
     ++working;
     served = served && member.leases >= leases_min;
   }
-  const std::size_t wanted = std::min<std::size_t>(machine.lanes, fit.size());
+  const std::size_t wanted = std::min(places(machine), fit.size());
   return working != wanted || (fit.size() > wanted && served && now - machine.turn_began >= kTurn);
 }
 
@@ -75,7 +89,7 @@ void Turns::advance(Instant now, std::uint64_t leases_min, const std::function<b
     std::ranges::sort(fit, {}, [&](NodeId node) { return std::tuple(members_.at(node).slots, node); });
     for (std::size_t i = 0; i < fit.size(); ++i) {
       Member& member = members_.at(fit[i]);
-      member.rests = i >= machine.lanes;
+      member.rests = i >= places(machine);
       member.leases = 0;
     }
     machine.turn_began = now;

@@ -2,8 +2,8 @@
 //
 // Ten nodes on two cores do not compute faster than two, but every step then has ten exchanges in place of
 // two, and every core goes from node to node with cold caches. So as many nodes as a machine has cores for
-// work at a time, with larger leases, and the others rest until it is their turn. A node alone on its machine
-// never rests.
+// work at a time, with larger leases, or fewer, with several lanes each, and the others rest until it is
+// their turn. A node alone on its machine never rests.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,12 @@ class Turns {
  public:
   void join(NodeId node, const Place& place);
   void leave(NodeId node);
+
+  // No more than so many of a machine's nodes work at a time; 0: as many as it has lanes. Holds from the next
+  // advance() on.
+  void set_at_once(std::size_t nodes) { at_once_ = nodes; }
+  // How many could work at a time if that were 0.
+  std::size_t workers(const std::function<bool(NodeId)>& ill) const;
 
   // The node was given work: those who were given the least have the next turn.
   void leased(NodeId node, std::uint32_t slots);
@@ -54,11 +60,13 @@ class Turns {
     Instant turn_began;
   };
 
+  std::size_t places(const Machine& machine) const;
   bool turn_over(const Machine& machine, const std::vector<NodeId>& fit, Instant now,
                  std::uint64_t leases_min) const;
 
   std::map<NodeId, Member> members_;
   std::map<std::string, Machine> machines_;
+  std::size_t at_once_ = 0;
 };
 
 }  // namespace w5xde

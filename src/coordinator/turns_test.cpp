@@ -44,6 +44,28 @@ TEST_F(TurnsTest, nobody_rests_on_a_machine_with_cores_for_all) {
   }
 }
 
+TEST_F(TurnsTest, fewer_work_at_once_if_so_told_and_all_have_their_turn) {
+  for (const NodeId node : {1u, 2u, 3u}) join(node, "a", 2);
+  join(4, "b", 4);
+  join(5, "", 1);
+  EXPECT_EQ(turns_.workers([](NodeId) { return false; }), 4u);
+  turns_.set_at_once(1);
+  std::set<NodeId> worked;
+  for (int i = 0; i < 3; ++i, now_ += milliseconds(100)) {
+    advance();
+    EXPECT_EQ(working().size(), 3u) << "one of a, and two that are alone";
+    for (const NodeId node : working()) {
+      turns_.leased(node, 8);
+      worked.insert(node);
+    }
+  }
+  EXPECT_EQ(worked, nodes_);
+  EXPECT_EQ(turns_.workers([](NodeId node) { return node <= 2; }), 3u) << "as many as could otherwise";
+  turns_.set_at_once(0);
+  advance(100);
+  EXPECT_EQ(working().size(), 4u) << "at once, not when the turn is over";
+}
+
 TEST_F(TurnsTest, those_who_work_share_their_machine_s_lanes) {
   for (const NodeId node : {1u, 2u, 3u}) join(node, "a", 8);
   join(4, "", 4);      // nobody knows where: nobody else's
