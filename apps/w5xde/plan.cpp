@@ -52,6 +52,7 @@ Situation here(const Situation& situation) {
   part.link = {};
   part.config.mode = Mode::sync;
   part.config.transport = {};
+  part.config.transport.crew = "all";  // a crew changes within the seconds that this has
   part.config.batch_measured = false;
   part.nodes = std::min(situation.nodes, kTrialNodesMax);
   part.cores = std::min(situation.cores, Machine::here().cores);

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/limits.h"
-#include "coordinator/crew.h"
 #include "coordinator/rehearsal.h"
 #include "coordinator/traffic.h"
 #include "wire/messages.h"
@@ -33,8 +32,8 @@ constexpr double kGoodput = 0.95;
 // Of so many it is rehearsed who stays out of a step for the link's sake: that takes the square of their
 // number, and of more all are believed to take part.
 constexpr std::uint32_t kNodesReckoned = 32;
-// Fewer nodes take part only where that makes steps so much shorter.
-constexpr double kCrewPays = 0.95;
+// Fewer nodes take part only where that makes steps so much shorter; one, with all cores, where it does at all.
+constexpr double kCrewPays = 0.95, kOneEachPays = 1;
 
 // Of an exchange: quicker or slower than this no machine is that computes anything.
 constexpr double kExchangeSecondsMin = 10e-6, kExchangeSecondsMax = 2e-3;
@@ -65,8 +64,6 @@ std::uint32_t lanes_of(const Situation& situation, std::uint32_t nodes) {
   const std::uint32_t slots = std::max(1u, situation.config.step_slots() / nodes);
   if (situation.config.threads > 1 || slots * situation.slot_seconds <= Lease::kShortSeconds) return 1;
   const bool shared = situation.one_machine();
-  // Where exchanges are cheap, all of a machine's nodes take part.
-  if (shared && nodes < cores_used(situation) && block_bytes(situation) < kDearBytes) return 1;
   return std::clamp(situation.cores / (shared ? nodes : situation.nodes), 1u, slots);
 }
 
@@ -213,7 +210,8 @@ Prediction predict_crew(const Situation& situation, const Traffic& traffic) {
   if (situation.config.transport.crew != "auto") return best;
   for (std::uint32_t nodes = std::bit_floor(std::max(all, 2u) - 1); nodes > 0; nodes /= 2) {
     const Prediction fewer = predict_sync(situation, traffic, nodes);
-    if (best.steps_per_second < kCrewPays * fewer.steps_per_second) best = fewer;
+    const double pays = nodes == 1 && lanes_of(situation, 1) > 1 ? kOneEachPays : kCrewPays;
+    if (best.steps_per_second < pays * fewer.steps_per_second) best = fewer;
   }
   return best;
 }

@@ -227,6 +227,20 @@ TEST(PredictionTest, as_many_nodes_take_part_as_make_a_step_faster) {
   EXPECT_DOUBLE_EQ(predict(situation_with("loopback", 0.1, 4)).nodes_computing, 1) << "with all four cores";
 }
 
+TEST(PredictionTest, one_of_a_machine_s_nodes_has_all_cores_where_steps_are_long_enough_for_lanes) {
+  Situation situation = situation_with("loopback", 1e-4, 10);
+  situation.cores = 2;
+  situation.shape.floats = 430;
+  situation.config.slots = 40;
+  const Prediction one = predict(situation);
+  EXPECT_DOUBLE_EQ(one.nodes_computing, 1);
+  situation.config.transport.crew = "all";
+  EXPECT_GT(one.steps_per_second, predict(situation).steps_per_second);
+  situation.config.transport.crew = "auto";
+  situation.config.slots = 10;
+  EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 2) << "one would have one lane";
+}
+
 TEST(PredictionTest, a_small_model_far_away_waits_for_round_trips) {
   Situation situation = situation_with("1gbit,100ms", 1e-4, 2);
   const auto layout = BlockLayout::make({{"weight", {10, 20}}}, 1u << 20).value();
