@@ -74,10 +74,11 @@ void Crew::guess(const Pool& pool) {
   remember(pool);
   // k exchanges one after the other, and a k-th of the computing: least where both take as long. Rather too
   // few: nodes may share cores that nobody knows of.
-  const double best = std::sqrt(pool.compute_seconds / std::max(pool.exchange_seconds, 1e-9));
-  settle(static_cast<std::size_t>(
-             std::clamp(std::floor(best), 1.0, static_cast<double>(std::min(pool.workers, pool.machines)))),
-         pool);
+  const double best = std::floor(std::sqrt(pool.compute_seconds / std::max(pool.exchange_seconds, 1e-9)));
+  const auto most = static_cast<double>(std::min(pool.workers, pool.machines));
+  settle(static_cast<std::size_t>(std::clamp(best, 1.0, most)), pool);
+  // Another machine's would be one too many.
+  if (best <= most) one_each_ = false;
   windows_between_ = kWindowsBetweenMin;
 }
 

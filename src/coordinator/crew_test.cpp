@@ -113,6 +113,14 @@ TEST(CrewTest, machines_that_come_later_are_one_of_each_too) {
   EXPECT_EQ(crew.size(), 2u);
 }
 
+TEST(CrewTest, machines_that_come_later_are_tried_first_where_exchanges_are_dear) {
+  Crew crew;
+  crew.guess({.workers = 4, .machines = 1, .links = 1, .compute_seconds = 1, .exchange_seconds = 0.5});
+  ASSERT_EQ(crew.size(), 1u);
+  crew.step_done(1, {.workers = 8, .machines = 2, .links = 1, .compute_seconds = 1, .exchange_seconds = 0.5});
+  EXPECT_EQ(crew.size(), 1u);
+}
+
 TEST(CrewTest, a_machine_s_nodes_work_side_by_side_where_its_lanes_are_clearly_slower) {
   for (const double slower : {1.05, 1.4}) {
     Crew crew;

@@ -45,7 +45,7 @@ Crew::Pool Round::crew_pool() const {
   std::set<std::string> links, machines;
   std::uint32_t lanes = 1;
   for (const auto& [id, node] : nodes_) {
-    if (takes_part(id, node)) lanes = std::max(lanes, lanes_of(id));
+    if (takes_part(id, node)) lanes = std::max(lanes, node.lanes);
     if (node.seconds_per_slot > 0) pool.exchange_seconds = std::max(pool.exchange_seconds, node.step_seconds);
     if (!could_work(id, node)) continue;
     // Of one that is nowhere nothing is known: it has a link of its own.
@@ -72,9 +72,8 @@ bool Round::crew_takes_turns() const {
 // Of a machine's nodes; 0: as many as it has lanes.
 std::size_t Round::nodes_at_once() const {
   if (crew_.size() == 0 || !crew_rotates_) return 0;
-  std::set<std::string> machines;
-  for (const auto& [id, node] : nodes_) machines.insert(turns_.machine(id));
-  return (crew_.size() + machines.size() - 1) / machines.size();
+  const std::size_t machines = std::max<std::size_t>(1, turns_.machines());
+  return (crew_.size() + machines - 1) / machines;
 }
 
 // Of one that was never measured: as others behind its link, which come first. A link that nobody was

@@ -43,6 +43,8 @@ class Turns {
   bool rests(NodeId node) const { return members_.at(node).rests; }
   // Whose cores it shares; empty: nobody else's.
   const std::string& machine(NodeId node) const { return members_.at(node).machine; }
+  // Whose cores are shared.
+  std::size_t machines() const { return machines_.size(); }
   // How many of its machine's lanes are the node's, shared with the others there that work; 1 at least.
   std::uint32_t lanes(NodeId node, const std::function<bool(NodeId)>& works) const;
 
