@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "commands.h"
+#include "coordinator/traffic.h"
 #include "interrupt.h"
 #include "lanes.h"
 #include "node/machine.h"
@@ -98,7 +99,10 @@ bool steps_are_short(const Situation& situation) {
 Result<bool> measure(const PlanOptions& options, const Workbench& bench, Situation& situation) {
   const bool told = options.slot_seconds > 0;
   situation.slot_seconds = options.slot_seconds;
-  if (!told) W5XDE_CHECK(time_slots(options, bench, situation));
+  if (!told) {
+    W5XDE_CHECK(time_slots(options, bench, situation));
+    situation.codec_pace = measured_codec_pace();
+  }
   // Not sooner: an engine may start threads, and lanes are forks of this process.
   W5XDE_TRY(const auto engine, bench.make_engine());
   situation.shape = {engine->description().parameters, engine->description().floats()};

@@ -32,7 +32,8 @@ constexpr double kGoodput = 0.95;
 // Of so many it is rehearsed who stays out of a step for the link's sake: that takes the square of their
 // number, and of more all are believed to take part.
 constexpr std::uint32_t kNodesReckoned = 32;
-// Fewer nodes take part only where that makes steps so much shorter; one, with all cores, where it does at all.
+// Fewer nodes take part only where that makes steps so much shorter; one, with all cores, where it does at
+// all.
 constexpr double kCrewPays = 0.95, kOneEachPays = 1;
 
 // Of an exchange: quicker or slower than this no machine is that computes anything.

@@ -22,6 +22,7 @@ struct Situation {
   BlockShape shape;                            // the model's
   double slot_seconds = 0;                     // that one core computes on a slot
   double exchange_seconds = kExchangeSeconds;  // that a lease and its answer take of the two processes
+  double codec_pace = 1;                       // what codecs take, as part of what is usual (traffic.h)
   std::uint64_t engine_bytes = 0;              // memory of a process with engine and model
   std::uint64_t samples = 0;                   // that the data has
   std::uint64_t sample_bytes = 0;              // of one, input and target

@@ -297,6 +297,21 @@ TEST(PredictionTest, codecs_cost_memory_and_save_bytes) {
   EXPECT_GT(exact.node_memory_bytes, plain.engine_bytes);
 }
 
+TEST(PredictionTest, codecs_take_as_long_as_on_this_machine) {
+  Situation situation = with_codecs(situation_with("loopback", 0.01, 4), "int8", "none");
+  situation.config.transport.codec = "zlib:9";
+  const Traffic usual = traffic_of(situation);
+  const double before = predict(situation).steps_per_second;
+  situation.codec_pace = 0.5;
+  EXPECT_DOUBLE_EQ(traffic_of(situation).parameters_encode_seconds, usual.parameters_encode_seconds / 2);
+  EXPECT_DOUBLE_EQ(traffic_of(situation).contribution, usual.contribution);
+  EXPECT_GT(predict(situation).steps_per_second, 1.1 * before);
+  // As far as this machine may be from the one that usual figures are of, with sanitizers looking on.
+  const double pace = measured_codec_pace();
+  EXPECT_GT(pace, 0.05);
+  EXPECT_LT(pace, 500);
+}
+
 TEST(PredictionTest, async_is_as_fast_as_what_is_busy_longest) {
   Situation situation = situation_with("100mbit", 0.001, 4);
   situation.config.mode = Mode::async;

@@ -119,9 +119,13 @@ void Round::measure(Node& node, const Held& held, const Computing& computing, In
     estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
   };
   if (train) {
-    // An estimate of as many cores as now, or it would take many leases to get over the change.
     const std::uint32_t lanes = std::clamp(computing.lanes, 1u, held.lanes);
-    node.seconds_per_slot *= static_cast<double>(std::exchange(node.lanes, lanes)) / lanes;
+    // It has other cores than before, and it would take many leases to get over that. Where a lease was
+    // merely too small for all of them, less may not mean slower: a quota may hold for all cores together.
+    if (held.lanes != node.lanes_max)
+      node.seconds_per_slot *= static_cast<double>(node.lanes) / static_cast<double>(lanes);
+    node.lanes = lanes;
+    node.lanes_max = held.lanes;
     const double measured = computing.seconds / slots;
     if (node.seconds_per_slot > 0)
       learn(node.deviation, std::min(1.0, std::abs(measured / node.seconds_per_slot - 1)));

@@ -166,7 +166,8 @@ class Round {
   };
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
-    std::uint32_t lanes = 1;      // in which that was
+    std::uint32_t lanes = 1;      // in which its last lease was computed,
+    std::uint32_t lanes_max = 1;  // of so many that it might have taken
     std::uint64_t answers = 0;
     Instant answered_at;                 // last
     double turnaround = 0;               // from lease (or the step's begin) to answer, a slot

@@ -66,6 +66,18 @@ TEST(RoundShares, gives_equal_nodes_equal_shares_in_one_block_each) {
   EXPECT_EQ(std::ranges::count(pool.leased, 8u, &Grant::step), 10);
 }
 
+TEST(RoundShares, a_lease_too_small_for_all_lanes_says_nothing_of_how_fast_they_are) {
+  RoundPool pool({.slots = 3});
+  const std::vector<NodeId> nodes = {1, 2};
+  for (const NodeId node : nodes) pool.join(node, {.lanes = 2});
+  run_steps(pool, nodes, 50);
+  std::set<std::uint32_t> sizes;
+  for (const Grant& grant : pool.leased) sizes.insert(grant.block.slot_count);
+  ASSERT_EQ(sizes, (std::set<std::uint32_t>{1, 2}));
+  // Under a quota both cores together are no faster than one.
+  for (const NodeId node : nodes) EXPECT_NEAR(pool.round.seconds_per_slot(node), kSlotSeconds, 1e-9);
+}
+
 TEST(RoundShares, gives_a_faster_node_more) {
   RoundPool pool({.slots = 40});
   pool.join(1);

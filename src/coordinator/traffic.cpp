@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/limits.h"
+#include "base/random.h"
+#include "codec/lossless.h"
 #include "wire/frame.h"
+#include "wire/generic_tensors.h"
 
 namespace w5xde {
 
@@ -187,7 +193,40 @@ Traffic traffic_of(const Situation& situation) {
   traffic.lease = kFrameBytes + kHeadBytes;
   add_samples(situation, down, traffic);
   traffic.parts = parts_of(situation, traffic);
+  for (double* seconds : {&traffic.parameters_encode_seconds, &traffic.parameters_decode_seconds,
+                          &traffic.contribution_encode_seconds, &traffic.contribution_decode_seconds,
+                          &traffic.slot_encode_seconds, &traffic.slot_decode_seconds})
+    *seconds *= situation.codec_pace;
   return traffic;
+}
+
+double measured_codec_pace() {
+  constexpr std::int64_t kNumbers = 1 << 15;
+  constexpr int kRounds = 5;
+  const LosslessCodec codec{LosslessKind::zlib, 1};
+  Random random(1);
+  std::vector<float> numbers(static_cast<std::size_t>(kNumbers));
+  for (float& number : numbers) number = static_cast<float>(random.normal());
+  const Shape shape = Shape::make({&kNumbers, 1}).value();
+  const GenericTensor tensor{"weights", {std::as_bytes(std::span(numbers)), DType::f32, shape}};
+  std::vector<std::byte> written, packed, unpacked;
+  LosslessCompressor compressor;
+  LosslessDecompressor decompressor;
+  // The shortest: whatever else the machine does only makes it longer.
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    const Instant begun = SteadyClock().now();
+    written.clear();
+    encode_generic_tensors({&tensor, 1}, written);
+    packed.resize(written.size());
+    unpacked.resize(written.size());
+    packed.resize(compressor.compress(codec, written, packed));
+    const bool whole = decompressor.decompress(codec.kind, packed, unpacked).ok() &&
+                       decode_generic_tensors(unpacked, Limits()).ok();
+    if (whole) shortest = std::min(shortest, seconds_of(SteadyClock().now() - begun));
+  }
+  const Passage usual = passage_of(kNumbers, static_cast<double>(kNumbers) * sizeof(float), true, codec);
+  return std::isfinite(shortest) ? shortest / (usual.encode_seconds + usual.decode_seconds) : 1;
 }
 
 }  // namespace w5xde

@@ -46,8 +46,9 @@ class RoundPool {
     if (found == out.end()) return false;
     const Grant grant = *found;
     out.erase(found);
-    const auto verdict = round.answer(node, grant.lease, grant.block,
-                                      {slot_seconds * grant.block.slot_count, grant.lanes}, now);
+    const Round::Computing computing{slot_seconds * grant.block.slot_count,
+                                     std::min(grant.lanes, grant.block.slot_count)};
+    const auto verdict = round.answer(node, grant.lease, grant.block, computing, now);
     EXPECT_NE(verdict, Round::Verdict::unknown);
     if (verdict == Round::Verdict::accepted && grant.work == Work::train) count(grant);
     if (!asynchronous && round.front_complete()) {
