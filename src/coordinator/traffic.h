@@ -26,8 +26,8 @@ struct Traffic {
 
 Traffic traffic_of(const Situation& situation);
 
-// What serializing and compressing take on this machine, as part of what is taken for granted above: measured,
-// in some milliseconds.
+// What serializing and compressing take on this machine, as part of what is taken for granted above:
+// measured, in some milliseconds.
 double measured_codec_pace();
 
 }  // namespace w5xde
