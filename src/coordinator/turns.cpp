@@ -8,8 +8,8 @@ namespace w5xde {
 namespace {
 
 // Long enough for caches to be warm most of the time, short enough for nodes to come to the same number of
-// slots within a second.
-constexpr auto kTurn = std::chrono::milliseconds(50);
+// slots within a second. Where fewer work than could, each is done sooner, so that all are as soon as before.
+constexpr Duration kTurn = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -78,7 +78,8 @@ bool Turns::turn_over(const Machine& machine, const std::vector<NodeId>& fit, In
     served = served && member.leases >= leases_min;
   }
   const std::size_t wanted = std::min(places(machine), fit.size());
-  return working != wanted || (fit.size() > wanted && served && now - machine.turn_began >= kTurn);
+  const auto turn = kTurn * static_cast<std::int64_t>(wanted) / static_cast<std::int64_t>(machine.lanes);
+  return working != wanted || (fit.size() > wanted && served && now - machine.turn_began >= turn);
 }
 
 void Turns::advance(Instant now, std::uint64_t leases_min, const std::function<bool(NodeId)>& ill) {

@@ -51,7 +51,7 @@ TEST_F(TurnsTest, fewer_work_at_once_if_so_told_and_all_have_their_turn) {
   EXPECT_EQ(turns_.workers([](NodeId) { return false; }), 4u);
   turns_.set_at_once(1);
   std::set<NodeId> worked;
-  for (int i = 0; i < 3; ++i, now_ += milliseconds(100)) {
+  for (int i = 0; i < 3; ++i, now_ += milliseconds(25)) {
     advance();
     EXPECT_EQ(working().size(), 3u) << "one of a, and two that are alone";
     for (const NodeId node : working()) {
