@@ -91,11 +91,11 @@ class Round {
     duplicate,  // somebody else was first, or the step is over: drop it
     unknown,    // never leased to this node: its sender is broken
   };
-  // What a node says of a lease that it answers.
   struct Computing {
     double seconds = 0;
     std::uint32_t lanes = 1;  // in which
   };
+  // A node answered a lease, and says what it took to compute it.
   Verdict answer(NodeId id, LeaseId lease, SlotBlock block, const Computing& computing, Instant now);
   // An answer to this lease would count now. sync, training only.
   bool awaits(NodeId id, LeaseId lease) const;
