@@ -46,7 +46,7 @@ struct JoinCommand {
   unsigned nodes = 1;
   unsigned threads = 1;
   unsigned cores = 0;
-  unsigned attempts = 12;
+  unsigned attempts = 0;  // 0: without end
   std::string name;
   std::string engine;
   std::string device = "auto";

@@ -22,7 +22,7 @@ struct Scores {
   double loss = 0;
   double accuracy = 0;
   std::uint64_t samples = 0;
-  bool classes = false;
+  bool classes = false;  // whether there is an accuracy
 };
 
 Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, std::uint64_t seed) {
@@ -49,7 +49,7 @@ Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
     W5XDE_CHECK(checkpoint.read("buffers", *model.buffers, state.subspan(model.parameters->floats())));
   }
   Batches batches(data, {.samples = data->samples(), .batch = kBatch, .shuffle = false});
-  Scores scores{.step = checkpoint.info().step, .classes = data->classes() > 0};
+  Scores scores{.step = checkpoint.info().step, .classes = model.loss == "cross-entropy"};
   double correct = 0;
   for (std::uint64_t slot = 0; slot < batches.sampler().slots_per_epoch(); ++slot) {
     const auto batch = batches.make(slot, 1);
@@ -79,10 +79,8 @@ Result<Scores> run(const EvalOptions& options) {
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   const bool scripted = config.model.ends_with(".pt");
-  std::string loss = config.loss;
-  if (loss == "auto") loss = trained_on->classes() > 0 ? "cross-entropy" : "mse";
   W5XDE_TRY(const auto engine, library.make({.model = config.model,
-                                             .loss = loss,
+                                             .loss = config.loss,
                                              .sample_shape = trained_on->inputs().shape,
                                              .classes = trained_on->classes(),
                                              .threads = config.threads,

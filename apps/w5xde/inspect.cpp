@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "figure_text.h"
 #include "record/checkpoint.h"
 #include "record/run_database.h"
 #include "record/run_folder.h"
@@ -68,9 +69,10 @@ Status inspect_run(const std::filesystem::path& path) {
       continue;
     }
     const CheckpointInfo& info = opened->info();
-    fmt::print("{}  step {}, {} samples, loss {:.4f}, {:.0f} s of training, {}\n",
-               checkpoint.filename().string(), info.step, info.samples_committed, info.loss_last,
-               info.seconds, info.engine);
+    fmt::print("{}  step {}, {} samples, loss {}, {:.0f} s of training, {}\n", checkpoint.filename().string(),
+               info.step, info.samples_committed,
+               decimal_text(info.slots_committed > 0 ? info.loss_last : kUnknown, 4), info.seconds,
+               info.engine);
   }
   if (const auto database = RunDatabase::look(folder.database()); database.ok()) print_history(*database);
   const auto summary = MappedFile::open(folder.summary());

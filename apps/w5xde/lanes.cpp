@@ -56,11 +56,8 @@ Result<Workbench> Workbench::open(const RunConfig& config, const std::string& en
   W5XDE_TRY(const auto path, find_engine(engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed));
-  const std::string loss = config.loss != "auto" ? config.loss
-                           : data->classes() > 0 ? "cross-entropy"
-                                                 : "mse";
   const ModelOptions model{.model = config.model,
-                           .loss = loss,
+                           .loss = config.loss,
                            .sample_shape = data->inputs().shape,
                            .classes = data->classes(),
                            .threads = config.threads};

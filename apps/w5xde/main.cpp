@@ -1,5 +1,8 @@
 // The command line of WIIIIIDE.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -21,6 +24,8 @@ ExitCode report(const Error& error) {
       return kUsage;
     case ErrorKind::incompatible:
       return kIncompatible;
+    case ErrorKind::diverged:
+      return kDiverged;
     default:
       return kFailed;
   }
@@ -41,6 +46,16 @@ void add_settings(CLI::App& command, Given& given) {
         ->type_name("")
         ->group("Run");
   }
+}
+
+// Each node takes a descriptor of its coordinator, and the limit that programs are started with is often
+// 1,024. Not past a sane number: some libraries walk through all that there may be.
+void raise_descriptor_limit() {
+  constexpr rlim_t kEnough = 65536;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough));
+  (void)setrlimit(RLIMIT_NOFILE, &limit);  // without it there is room for fewer nodes
 }
 
 struct Line {
@@ -119,8 +134,10 @@ CLI::App* add_join(CLI::App& app, Line& line) {
   join->add_option("--threads", line.join.threads, "For one slot's arithmetic; the run's, see its --threads")
       ->capture_default_str();
   join->add_option("--name", line.join.name, "What the nodes are called; by default this machine's name");
-  join->add_option("--attempts", line.join.attempts, "How often to try a coordinator that does not answer")
-      ->capture_default_str();
+  join->add_option(
+      "--attempts", line.join.attempts,
+      "Give up when so many attempts in a row have failed; by default a coordinator that is away is "
+      "waited for, and tried every 30 s at the latest");
   join->add_option("--device", line.join.device, "auto, cpu, cuda or mps")->capture_default_str();
   join->add_option("--engine", line.join.engine, "The engine's shared library");
   add_log(*join, line);
@@ -216,9 +233,12 @@ CLI::App* add_seeds(CLI::App& bench, SeedsBenchOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace w5xde;
+  raise_descriptor_limit();
   CLI::App app("WIIIIIDE: trains PyTorch models on a pool of ordinary machines.");
   app.set_version_flag("--version", "w5xde " + std::string(kVersion));
   app.require_subcommand(1);
+  // Scripts put their defaults first and hand on what they are given: the last one wins.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Line line;
   const auto* train_command = add_train(app, line);
   const auto* serve_command = add_serve(app, line);

@@ -67,6 +67,12 @@ std::optional<std::string> receive(int socket) {
   return packet;
 }
 
+std::optional<Error> error_in(const std::string& packet) {
+  const json map = json::parse(packet, nullptr, false);
+  if (!map.contains("error")) return std::nullopt;
+  return Error{static_cast<ErrorKind>(map.at("kind").get<int>()), map.at("error")};
+}
+
 void send_packet(int socket, const json& map) {
   const std::string packet = map.dump(-1, ' ', false, json::error_handler_t::replace);
   (void)!send(socket, packet.data(), packet.size(), MSG_NOSIGNAL);  // nobody listens: we end soon
@@ -83,6 +89,7 @@ Result<json> initialise_here(const EngineLibrary& library, const json& request) 
   W5XDE_CHECK(engine->initialise(mix(seed), state));
   const CheckpointInfo info{.seed = seed,
                             .model = request.at("model").at("model"),
+                            .loss = description.loss,
                             .engine = engine->name(),
                             .processor = processor_name(),
                             .model_fingerprint = description.fingerprint()};
@@ -110,7 +117,8 @@ Result<json> try_batches_here(const EngineLibrary& library, const json& request)
 // The nursery's own process.
 class Keeper {
  public:
-  Keeper(int socket, const Nursery::Options& options) : socket_(socket), options_(options) {}
+  Keeper(int socket, int news, const Nursery::Options& options)
+      : socket_(socket), news_(news), options_(options) {}
 
   [[noreturn]] void run() {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -192,6 +200,7 @@ class Keeper {
   [[noreturn]] void run_node(unsigned number) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     close(socket_);
+    close(news_);
     const std::string base = nodes_.at("name");
     Machine machine = Machine::here();
     if (const std::uint32_t cores = nodes_.at("cores"); cores > 0)
@@ -242,11 +251,15 @@ class Keeper {
   }
 
   void tell_if_done() {
-    if (!waiting_ || !children_.empty()) return;
-    waiting_ = false;
-    if (failure_ == 0) return send_packet(socket_, json::object());
-    send_packet(socket_,
-                {{"error", "a node ended with an error; its reason is above"}, {"kind", failure_ - 10}});
+    if (nodes_.is_null() || !children_.empty()) return;
+    if (!std::exchange(told_, true))
+      send_packet(news_, failure_ != 0 ? failure() : json_of(disconnected("every node has left")));
+    if (!std::exchange(waiting_, false)) return;
+    send_packet(socket_, failure_ != 0 ? failure() : json::object());
+  }
+
+  json failure() const {
+    return {{"error", "a node ended with an error; its reason is above"}, {"kind", failure_ - 10}};
   }
 
   [[noreturn]] void end() {
@@ -257,36 +270,45 @@ class Keeper {
   }
 
   int socket_;
+  int news_;
   Nursery::Options options_;
   const EngineLibrary* library_ = nullptr;
   json nodes_;
   std::map<pid_t, Child> children_;
   bool waiting_ = false;
+  bool told_ = false;  // that every node has ended
   int failure_ = 0;
 };
 
 }  // namespace
 
 Result<Nursery> Nursery::start(const Options& options) {
-  int sockets[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
-    return system_error("making a socket pair", errno);
+  int sockets[2], news[2];
+  for (int* pair : {sockets, news}) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+      return system_error("making a socket pair", errno);
+  }
   const pid_t pid = fork();
   if (pid < 0) return system_error("starting a process", errno);
   if (pid == 0) {
     close(sockets[0]);
-    Keeper(sockets[1], options).run();
+    close(news[0]);
+    Keeper(sockets[1], news[1], options).run();
   }
   close(sockets[1]);
-  return Nursery(pid, sockets[0]);
+  close(news[1]);
+  return Nursery(pid, sockets[0], news[0]);
 }
 
 Nursery::Nursery(Nursery&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), socket_(std::exchange(other.socket_, -1)) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      socket_(std::exchange(other.socket_, -1)),
+      news_(std::exchange(other.news_, -1)) {}
 
 Nursery::~Nursery() {
   if (pid_ < 0) return;
   close(socket_);
+  close(news_);
   waitpid(pid_, nullptr, 0);
 }
 
@@ -304,9 +326,15 @@ Status Nursery::tell(const std::string& request) const {
 Result<std::string> Nursery::hear() const {
   auto answer = receive(socket_);
   if (!answer) return Error{ErrorKind::system, "the process that loads the engine died"};
-  const json map = json::parse(*answer, nullptr, false);
-  if (map.contains("error")) return Error{static_cast<ErrorKind>(map.at("kind").get<int>()), map.at("error")};
+  if (auto error = error_in(*answer)) return std::move(*error);
   return *answer;
+}
+
+std::optional<Error> Nursery::all_ended() const {
+  pollfd waiting{news_, POLLIN, 0};
+  if (poll(&waiting, 1, 0) <= 0) return std::nullopt;
+  const auto news = receive(news_);
+  return news ? error_in(*news) : Error{ErrorKind::system, "the process that starts nodes died"};
 }
 
 Status Nursery::initialise(const ModelOptions& model, const std::filesystem::path& model_file,

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,8 @@ class Nursery {
     std::string device = "auto";
     unsigned cores = 0;  // of the machine's, for all of them; 0: all it has
     std::filesystem::path model_cache;
-    unsigned attempts_max = 12;
-    bool restart = true;  // those that crash or are killed
+    unsigned attempts_max = 0;  // as JoinOptions has it
+    bool restart = true;        // those that crash or are killed
   };
   Status start_nodes(const Nodes& nodes);
   // Of the nodes that run now, and of the nursery itself.
@@ -58,15 +59,18 @@ class Nursery {
   // Waits until every node has ended; the first error that one ended with. Or until `interrupt` can be read
   // from.
   Status wait(int interrupt);
+  // Every node has ended, and none will be started again: the first error that one ended with. Never blocks.
+  std::optional<Error> all_ended() const;
 
  private:
-  Nursery(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  Nursery(pid_t pid, int socket, int news) : pid_(pid), socket_(socket), news_(news) {}
   Result<std::string> ask(const std::string& request) const;
   Status tell(const std::string& request) const;
   Result<std::string> hear() const;
 
   pid_t pid_ = -1;
-  int socket_ = -1;
+  int socket_ = -1;  // requests and answers
+  int news_ = -1;    // what it tells unasked: that every node has ended
 };
 
 // Where this user's nodes keep models that are files.

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "figure_text.h"
+#include "record/summary.h"
 
 namespace w5xde {
 
@@ -18,8 +19,9 @@ constexpr double kPlainEverySeconds = 10;
 std::string progress_line(const StatusReport& report, double seconds_limit) {
   std::string line = fmt::format("step {}", report.step);
   if (report.steps_total > 0) line += fmt::format("/{}", report.steps_total);
-  line += fmt::format("  epoch {:.2f}  loss {:.4f}  {:.0f} batches/s  {} node{}", report.epochs, report.loss,
-                      report.batches_per_second, report.nodes.size(), report.nodes.size() == 1 ? "" : "s");
+  line += fmt::format("  epoch {:.2f}  loss {}  {:.0f} batches/s  {} node{}", report.epochs,
+                      decimal_text(report.loss.value_or(kUnknown), 4), report.batches_per_second,
+                      report.nodes.size(), report.nodes.size() == 1 ? "" : "s");
   double left = -1;
   if (report.steps_total > 0 && report.step > 0 && report.seconds > 0) {
     left = report.seconds * static_cast<double>(report.steps_total - report.step) /

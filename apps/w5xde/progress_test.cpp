@@ -23,6 +23,12 @@ TEST(ProgressLineTest, it_says_how_far_how_well_how_fast_with_whom_and_how_long_
             "step 250/1000  epoch 0.50  loss 0.4312  5120 batches/s  10 nodes  ETA 0:42");
 }
 
+TEST(ProgressLineTest, before_the_first_step_there_is_no_loss) {
+  StatusReport begun = report(0, 1000, 0);
+  begun.loss.reset();
+  EXPECT_EQ(progress_line(begun, 0), "step 0/1000  epoch 0.50  loss –  5120 batches/s  10 nodes");
+}
+
 TEST(ProgressLineTest, one_node_is_one_node) {
   StatusReport alone = report(1, 2, 1);
   alone.nodes.resize(1);

@@ -212,7 +212,7 @@ std::string forecast_section(const SeedsReport& report) {
   std::vector<Bar> bars;
   std::vector<Line> lines;
   for (const Forecast& forecast : report.forecasts) {
-    const Verdict verdict = report.verdict(forecast);
+    const ForecastVerdict verdict = report.verdict(forecast);
     const std::string name = name_of(forecast.cell);
     bars.push_back({.label = name,
                     .value = verdict.ratio,

@@ -89,7 +89,7 @@ Json rounds_of(const Forecast& forecast, double Forecast::Said::*value) {
   return rounds;
 }
 
-Json json_of(const Forecast& forecast, const Verdict& verdict) {
+Json json_of(const Forecast& forecast, const ForecastVerdict& verdict) {
   return {{"preset", forecast.cell.preset},
           {"workload", forecast.cell.workload},
           {"link", forecast.cell.link},

@@ -124,7 +124,7 @@ void SeedsReport::add(const Forecast& round) {
   if (!round.problem.empty()) found->problem = round.problem;
 }
 
-Verdict SeedsReport::verdict(const Forecast& forecast) const {
+ForecastVerdict SeedsReport::verdict(const Forecast& forecast) const {
   const auto row = std::ranges::find(rows, forecast.cell, &Row::cell);
   if (row == rows.end() || !(row->figures.batches > 0)) return {};
   std::vector<double> ratios;

@@ -122,7 +122,7 @@ struct Forecast {
 inline constexpr double kForecastTolerance = 0.25;
 
 // A forecast beside what came of it.
-struct Verdict {
+struct ForecastVerdict {
   double measured = kUnknown;  // batches in 30 s
   // Of what was predicted to what was measured: the median of the rounds' own, or it would tell how the
   // machine's speed moves.
@@ -163,7 +163,7 @@ struct SeedsReport {
   std::vector<Row> group(std::string_view part, std::string_view workload, std::string_view link) const;
   // One more round of a cell's forecast.
   void add(const Forecast& round);
-  Verdict verdict(const Forecast& forecast) const;
+  ForecastVerdict verdict(const Forecast& forecast) const;
 };
 
 std::string to_json(const SeedsReport& report);  // indented, ends with a newline

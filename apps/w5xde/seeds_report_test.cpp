@@ -114,7 +114,7 @@ TEST(VerdictTest, a_forecast_is_close_within_a_quarter_of_what_was_measured) {
   EXPECT_DOUBLE_EQ(verdict(report.rows[0], 80).ratio, 0.8);
   EXPECT_TRUE(verdict(report.rows[0], 75).close() && verdict(report.rows[0], 125).close());
   EXPECT_FALSE(verdict(report.rows[0], 74).close() || verdict(report.rows[0], 126).close());
-  for (const Verdict& none :
+  for (const ForecastVerdict& none :
        {verdict(report.rows[0], kUnknown), verdict(report.rows[1], 80),
         report.verdict({.cell = {"presets", "adaptive", "2M", "loopback"}, .rounds = {{1}}})}) {
     EXPECT_FALSE(none.known() || none.close());

@@ -137,7 +137,7 @@ std::string cold_sentence(const Row& row) {
       name_of(row.cell), row.cold_rounds, row.rounds_batches.size());
 }
 
-std::string yes_or_no(const Verdict& verdict) {
+std::string yes_or_no(const ForecastVerdict& verdict) {
   if (!verdict.known()) return "–";
   return verdict.close() ? "yes" : "no";
 }
@@ -147,7 +147,7 @@ std::string forecast_sentence(const SeedsReport& report) {
   const Forecast* farthest = nullptr;
   double farthest_ratio = 1;
   for (const Forecast& forecast : report.forecasts) {
-    const Verdict verdict = report.verdict(forecast);
+    const ForecastVerdict verdict = report.verdict(forecast);
     if (!verdict.known()) continue;
     ++known;
     if (verdict.close()) ++close;

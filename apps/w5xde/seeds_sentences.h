@@ -23,7 +23,7 @@ std::string warm_up_list(const std::vector<Row>& rows);
 // Of a row with rounds whose batches are of the whole run; others: empty.
 std::string cold_sentence(const Row& row);
 // "yes", "no", or a dash.
-std::string yes_or_no(const Verdict& verdict);
+std::string yes_or_no(const ForecastVerdict& verdict);
 // How many forecasts came true, and which was farthest off.
 std::string forecast_sentence(const SeedsReport& report);
 // The widest of the rows' own spreads between rounds; NaN when there was one round.

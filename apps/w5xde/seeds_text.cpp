@@ -89,7 +89,7 @@ std::string forecasts_text(const SeedsReport& report) {
   std::vector<Line> lines = {{"", "predicted", "measured", "", "within", ""},
                              {"w5xde plan", "batches/30 s", "batches/30 s", "ratio", "25 %", "waits for"}};
   for (const Forecast& forecast : report.forecasts) {
-    const Verdict verdict = report.verdict(forecast);
+    const ForecastVerdict verdict = report.verdict(forecast);
     lines.push_back({name_of(forecast.cell), count_text(forecast.batches()), count_text(verdict.measured),
                      decimal_text(verdict.ratio), yes_or_no(verdict), forecast.bottleneck});
   }

@@ -6,10 +6,12 @@
 #include <cmath>
 
 #include "commands.h"
+#include "figure_text.h"
 #include "net/connection.h"
 #include "net/tcp.h"
 #include "record/run_database.h"
 #include "record/run_folder.h"
+#include "record/summary.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
 
@@ -76,7 +78,7 @@ Result<StatusReport> read(const std::filesystem::path& path) {
   if (const auto steps = database.steps(2); !steps.empty()) {
     report.step = steps.back().step;
     report.loss = steps.back().loss;
-    report.batches_per_second = steps.back().batches_per_second;
+    report.batches_per_second = database.batches_per_second();
     report.seconds = steps.back().seconds;
   }
   for (const auto& node : database.nodes()) {
@@ -84,7 +86,8 @@ Result<StatusReport> read(const std::filesystem::path& path) {
       report.nodes.push_back(
           {.name = node.name, .peer = node.peer, .engine = node.engine, .batches = node.batches});
     } else {
-      report.departures.push_back({node.name, node.left_seconds, node.reason});
+      report.departures.push_back(
+          {.name = node.name, .seconds = node.left_seconds, .reason = node.reason, .batches = node.batches});
     }
   }
   return report;
@@ -93,8 +96,8 @@ Result<StatusReport> read(const std::filesystem::path& path) {
 void print(const StatusReport& report) {
   fmt::print("{}  {}  step {}", report.run, report.phase, report.step);
   if (report.steps_total > 0) fmt::print(" of {}", report.steps_total);
-  fmt::print("  loss {:.4f}  {:.0f} batches/s  {:.0f} s\n", report.loss, report.batches_per_second,
-             report.seconds);
+  fmt::print("  loss {}  {:.0f} batches/s  {:.0f} s\n", decimal_text(report.loss.value_or(kUnknown), 4),
+             report.batches_per_second, report.seconds);
   if (report.global_batch > 0) {
     fmt::print("global batch {} samples, {} a slot", report.global_batch, report.batch);
     if (report.noise_scale > 0) fmt::print(", noise scale {:.0f}", report.noise_scale);
@@ -115,7 +118,8 @@ void print(const StatusReport& report) {
   }
   if (!report.departures.empty()) fmt::print("\nleft:\n");
   for (const auto& departure : report.departures) {
-    fmt::print("  {:>8.1f} s  {:<20} {}\n", departure.seconds, departure.name, departure.reason);
+    fmt::print("  {:>8.1f} s  {:<20} {:>10} batches  {}\n", departure.seconds, departure.name,
+               departure.batches, departure.reason);
   }
 }
 

@@ -6,11 +6,13 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <thread>
 
 #include "batch_choice.h"
 #include "commands.h"
 #include "coordinator/coordinator.h"
 #include "net/signals.h"
+#include "net/tcp.h"
 #include "nursery.h"
 #include "progress.h"
 #include "record/process_memory.h"
@@ -18,6 +20,10 @@
 namespace w5xde {
 
 namespace {
+
+// Nodes of this machine end with this process. Should they miss that, they do not try for ever.
+constexpr unsigned kLocalAttemptsMax = 12;
+constexpr auto kNodesWatchedEvery = std::chrono::milliseconds(500);
 
 bool is_toml(const std::string& path) {
   return path.ends_with(".toml");
@@ -109,7 +115,6 @@ Result<Asked> asked_of(const TrainOptions& options) {
 struct Data {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> evaluation;
-  std::string loss;
 };
 
 Result<Data> open_data(const RunConfig& config) {
@@ -132,14 +137,12 @@ Result<Data> open_data(const RunConfig& config) {
                                data.evaluation->inputs().shape.to_string(),
                                data.train->inputs().shape.to_string()));
   }
-  data.loss = config.loss;
-  if (data.loss == "auto") data.loss = data.train->classes() > 0 ? "cross-entropy" : "mse";
   return data;
 }
 
 ModelOptions model_options(const RunConfig& config, const Data& data, const std::string& device) {
   return {.model = config.model,
-          .loss = data.loss,
+          .loss = config.loss,
           .sample_shape = data.train->inputs().shape,
           .classes = data.train->classes(),
           .threads = config.threads,
@@ -167,6 +170,13 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
   W5XDE_CHECK(nursery.initialise(model_options(config, data, device), model_file, config.seed,
                                  folder.checkpoint_path(0)));
   return CheckpointFile::open(folder.checkpoint_path(0));
+}
+
+// What --loss auto became when the run began. Older checkpoints do not say.
+std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const Data& data) {
+  if (config.loss != "auto") return config.loss;
+  if (!begun.loss.empty()) return begun.loss;
+  return data.train->classes() > 0 ? "cross-entropy" : "mse";
 }
 
 Result<Address> listen_address(const TrainOptions& options) {
@@ -214,7 +224,8 @@ class Training {
                                          .name = "node",
                                          .device = options_.device,
                                          .cores = options_.cores,
-                                         .model_cache = default_model_cache()}));
+                                         .model_cache = default_model_cache(),
+                                         .attempts_max = kLocalAttemptsMax}));
     }
     if (!data) {
       W5XDE_TRY(data, open_data(asked_.config));
@@ -226,8 +237,10 @@ class Training {
     if (asked_.config.model.ends_with(".pt")) {
       W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
     }
-    return train(*coordinator, folder,
-                 {std::move(checkpoint), data->train, data->evaluation, std::move(model_file), data->loss});
+    std::string loss = loss_of(asked_.config, checkpoint.info(), *data);
+    return train(
+        *coordinator, folder,
+        {std::move(checkpoint), data->train, data->evaluation, std::move(model_file), std::move(loss)});
   }
 
  private:
@@ -249,12 +262,17 @@ class Training {
   }
 
   Result<std::unique_ptr<Coordinator>> listen(const Address& address, const RunFolder& folder) {
-    auto coordinator = Coordinator::listen(
-        loop_,
+    const Listen listen = [&](Listener::Accepted accepted) -> Result<std::unique_ptr<Listener>> {
+      W5XDE_TRY(std::unique_ptr<Listener> listener,
+                TcpListener::listen(loop_, address, {}, std::move(accepted)));
+      return listener;
+    };
+    auto coordinator = Coordinator::start(
+        loop_, listen,
         {.run = folder.path().filename().string(),
          .config = asked_.config,
-         .listen = address,
-         .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited)},
+         .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited),
+         .threads = std::max(1u, std::thread::hardware_concurrency()) - 1},
         folder, log_);
     if (coordinator.ok()) return coordinator;
     return std::move(coordinator)
@@ -273,6 +291,7 @@ class Training {
       for (const pid_t pid : nursery_->processes()) memory += proportional_set_bytes(pid);
     };
     W5XDE_CHECK(coordinator.begin(std::move(material)));
+    watch_nodes(coordinator);
     loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); },
                     [&] { return coordinator.step_ends_soon(); });
     progress.end();
@@ -289,14 +308,23 @@ class Training {
       if (!checkpoints.empty()) fmt::print("checkpoint  {}\n", checkpoints.front().string());
       std::fflush(stdout);
     }
-    if (!coordinator.outcome()->ok()) {
-      const Error& error = coordinator.outcome()->error();
-      const ExitCode code = w5xde::report(error);
-      return error.message.starts_with("training diverged") ? kDiverged : code;
-    }
-    if (!stopped_) return kSuccess;
+    if (!coordinator.outcome()->ok()) return w5xde::report(coordinator.outcome()->error());
+    if (!stopped_ && !nodes_lost_) return kSuccess;
+    if (nodes_lost_) return w5xde::report(*nodes_lost_);
     log_.normal("stopped; go on with: w5xde train {}", folder.path().string());
     return kInterrupted;
+  }
+
+  // Nodes of this machine that are killed are started again; those that ended with an error are not. When the
+  // last of them is gone and nobody else is in, nothing would ever happen again.
+  void watch_nodes(Coordinator& coordinator) {
+    if (!nursery_ || coordinator.outcome() || stopped_ || nodes_lost_) return;
+    if (!local_end_) local_end_ = nursery_->all_ended();
+    if (local_end_ && coordinator.status().nodes.empty()) {
+      nodes_lost_ = Error(*local_end_).within("no node is left");
+      return coordinator.stop("every node of this machine has ended");
+    }
+    loop_.after(kNodesWatchedEvery, [this, &coordinator] { watch_nodes(coordinator); });
   }
 
   const TrainOptions& options_;
@@ -306,6 +334,8 @@ class Training {
   AsioLoop loop_;
   std::vector<BatchTrial> trials_;  // where the batch was measured
   bool stopped_ = false;
+  std::optional<Error> local_end_;   // why the last node of this machine ended
+  std::optional<Error> nodes_lost_;  // the same, and nobody else was in
 };
 
 Result<ExitCode> run_training(const TrainOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 namespace w5xde::torch_engine {
@@ -24,7 +25,8 @@ void copy_in(const float* from, const at::Tensor& to) {
   if (to.is_cpu() && to.scalar_type() == at::kFloat) {  // contiguous: the engine made it so
     std::memcpy(to.data_ptr<float>(), from, static_cast<std::size_t>(to.numel()) * sizeof(float));
   } else if (to.is_cpu()) {
-    *to.data_ptr<std::int64_t>() = static_cast<std::int64_t>(*from);
+    // A counter that was averaged over a step's slots may be a little below the whole number that it is.
+    *to.data_ptr<std::int64_t>() = std::llround(*from);
   } else {
     const at::NoGradGuard data_only;
     to.copy_(view_of(from, to));

@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
@@ -21,14 +22,14 @@
 
 #include "base/random.h"
 #include "blocks.h"
+#include "learn/no_gradient.h"
+#include "loss.h"
 #include "model.h"
 #include "samples.h"
 
 namespace w5xde::torch_engine {
 
 namespace {
-
-enum class Loss { cross_entropy, mse, own };
 
 // Runs what calls into torch: nothing is thrown past it.
 template <class Function>
@@ -70,7 +71,7 @@ class TorchEngine : public Engine {
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
 
  private:
-  TorchEngine(const ModelOptions& options, at::Device device, Loss loss, std::unique_ptr<Model> model,
+  TorchEngine(const ModelOptions& options, at::Device device, std::unique_ptr<Model> model,
               ModelDescription description);
 
   // What is not safe before a process forks, once.
@@ -83,6 +84,8 @@ class TorchEngine : public Engine {
 
   // `outputs` is empty where the model has a loss of its own. The slot's loss is loss_scale() times this.
   Result<at::Tensor> loss_of(at::Tensor& outputs);
+  // The same; `invalid` for a model that was seen to change what nobody tracks. Looks the first times only.
+  Result<at::Tensor> watched_loss_of(at::Tensor& outputs, unsigned& times_to_look);
   double loss_scale() const;
   void backward(const at::Tensor& loss, double scale);
   // What a slot contributes, where autograd left it: in memory, one for each parameter and buffer.
@@ -105,6 +108,9 @@ class TorchEngine : public Engine {
   at::Tensor root_gradient_;
   std::optional<bool> training_;
   bool started_ = false;
+  // A node's first slot is a warm-up with zeros; the second has real samples.
+  unsigned training_to_watch_ = 2, evaluations_to_watch_ = 2;
+  std::optional<Error> refused_;  // for good: what forward() left behind is still there
 
   // The parameters as views of one state. Nodes alternate between two states: the views are made once.
   struct Views {
@@ -127,37 +133,22 @@ Result<at::Device> choose_device(const std::string& name) {
   return invalid(fmt::format("device {} is not available here; type --device cpu or --device auto", name));
 }
 
-Result<Loss> choose_loss(const ModelOptions& options, bool scripted) {
-  if (options.loss == "cross-entropy") {
-    if (options.classes > 0) return Loss::cross_entropy;
-    return invalid("loss 'cross-entropy' needs data with classes; for other targets type --loss mse");
-  }
-  if (options.loss == "mse") {
-    if (options.classes == 0) return Loss::mse;
-    return invalid("loss 'mse' is for targets that are no classes; for classes type --loss cross-entropy");
-  }
-  if (options.loss == "own") {
-    if (scripted) return Loss::own;
-    return invalid(
-        fmt::format("'{}' has no loss of its own; type --loss cross-entropy or --loss mse", options.model));
-  }
-  return invalid(fmt::format("there is no loss '{}'; there are cross-entropy, mse and own", options.loss));
-}
-
-Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& options,
+Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
                                                   const std::filesystem::path& file) {
   return without_exceptions("making the model", [&]() -> Result<std::unique_ptr<Engine>> {
     // Not options.threads: a thread that starts here would be missing in the processes that are forked later.
     at::set_num_threads(1);
+    ModelOptions options = asked;
     W5XDE_TRY(const at::Device device, choose_device(options.device));
     const bool scripted = !file.empty();
-    W5XDE_TRY(const Loss loss, choose_loss(options, scripted));
+    W5XDE_CHECK(check_loss(options, scripted));
+    if (options.loss == "auto" && !scripted) options.loss = usual_loss(options.classes);
     W5XDE_TRY(auto model, scripted ? load_scripted(options, file, device) : make_built_in(options, device));
-    ModelDescription description;
+    ModelDescription description{.loss = options.loss};
     W5XDE_TRY(description.parameters, layout_of(model->parameters()));
     W5XDE_TRY(description.buffers, layout_of(model->buffers()));
     std::unique_ptr<TorchEngine> engine(
-        new TorchEngine(options, device, loss, std::move(model), std::move(description)));
+        new TorchEngine(options, device, std::move(model), std::move(description)));
     if (scripted) {
       for (const auto* tensors : {&engine->model_->parameters(), &engine->model_->buffers()}) {
         for (const auto& named : *tensors)
@@ -168,11 +159,11 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& options,
   });
 }
 
-TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, Loss loss,
-                         std::unique_ptr<Model> model, ModelDescription description)
+TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, std::unique_ptr<Model> model,
+                         ModelDescription description)
     : options_(options),
       device_(device),
-      loss_(loss),
+      loss_(kind_of(options.loss)),
       model_(std::move(model)),
       description_(std::move(description)),
       samples_(options, model_->sample_dims(), device),
@@ -300,6 +291,26 @@ Result<at::Tensor> TorchEngine::loss_of(at::Tensor& outputs) {
   return at::mse_loss(outputs.reshape(targets.sizes()), targets, at::Reduction::Sum);
 }
 
+Result<at::Tensor> TorchEngine::watched_loss_of(at::Tensor& outputs, unsigned& times_to_look) {
+  if (refused_) return *refused_;
+  if (times_to_look == 0) return loss_of(outputs);
+  const Model::Fingerprints before = model_->must_not_change();
+  W5XDE_TRY(at::Tensor loss, loss_of(outputs));
+  const Model::Fingerprints after = model_->must_not_change();
+  std::vector<std::string> changed;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] != after[i]) changed.push_back(fmt::format("'{}'", before[i].first));
+  }
+  --times_to_look;
+  if (changed.empty()) return loss;
+  refused_ = invalid(fmt::format(
+      "the model's forward changes {}, which does not travel with the model: results would depend on "
+      "who computed what. Keep it in a float32 buffer (self.register_buffer), which does travel, or "
+      "do not change it in forward; parameters are for the optimizer to change",
+      fmt::join(changed, ", ")));
+  return *refused_;
+}
+
 double TorchEngine::loss_scale() const {
   const auto count = static_cast<double>(samples_.count());
   if (loss_ == Loss::own) return count;
@@ -319,17 +330,19 @@ void TorchEngine::backward(const at::Tensor& loss, double scale) {
 }
 
 // Autograd hands over the tensors that backward made: nothing is copied. Views of a contribution as gradients
-// would be added to instead: an operation for each, and twice the memory traffic.
+// would be added to instead: an operation for each, and twice the memory traffic. A parameter that the loss
+// does not depend on has none.
 std::vector<at::Tensor> TorchEngine::take_gradients() {
   std::vector<at::Tensor> gradients;
   for (const auto& named : model_->parameters()) {
     at::Tensor gradient = named.tensor.grad();
     if (!gradient.defined()) {
-      gradient = at::zeros(named.tensor.sizes());
-    } else if (gradient.is_sparse()) {
-      gradient = gradient.to_dense();
+      gradients.push_back(at::full(named.tensor.sizes(), kNoGradient, at::kFloat));
+      continue;
     }
+    if (gradient.is_sparse()) gradient = gradient.to_dense();
     gradients.push_back(gradient.to(at::kCPU, at::kFloat).contiguous());
+    if (gradient.numel() > 0) mark_gradient(*gradients.back().data_ptr<float>());
   }
   return gradients;
 }
@@ -362,7 +375,8 @@ void TorchEngine::drop_gradients() {
 Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot& slot, Parts& parts) {
   W5XDE_CHECK(samples_.load(slot.samples));
   if (samples_.count() == 0) {
-    for (const auto& named : model_->parameters()) parts.gradients.push_back(at::zeros(named.tensor.sizes()));
+    for (const auto& named : model_->parameters())
+      parts.gradients.push_back(at::full(named.tensor.sizes(), kNoGradient, at::kFloat));
     for (const auto& named : model_->buffers())
       parts.changes.push_back(at::zeros(named.tensor.sizes(), at::kFloat));
     return Sums{};
@@ -378,7 +392,7 @@ Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot&
   }
   const at::AutoGradMode recording(true);
   at::Tensor outputs;
-  W5XDE_TRY(const at::Tensor loss, loss_of(outputs));
+  W5XDE_TRY(const at::Tensor loss, watched_loss_of(outputs, training_to_watch_));
   if (drawing) drawing.unlock();
   if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
   const double scale = loss_scale();
@@ -430,7 +444,7 @@ Result<Evaluation> TorchEngine::evaluate(std::span<const float> state, const Slo
     set_training(false);
     const at::NoGradGuard forward_only;
     at::Tensor outputs;
-    W5XDE_TRY(const at::Tensor loss, loss_of(outputs));
+    W5XDE_TRY(const at::Tensor loss, watched_loss_of(outputs, evaluations_to_watch_));
     Evaluation evaluation{.loss_sum = loss.item<double>() * loss_scale(),
                           .samples = static_cast<std::uint64_t>(samples_.count())};
     if (loss_ == Loss::cross_entropy) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
@@ -48,6 +49,12 @@ class Model {
   virtual at::Tensor buffer_now(std::size_t i) const { return buffers_[i].tensor; }
   virtual void bind_buffers() {}
 
+  // Everything that forward() must not change, by name, each with a hash of what it is now: parameters,
+  // frozen ones too, and whatever else the model could remember that is not in buffers(). Empty for a model
+  // that is known to change nothing. Reads all of the model: for now and then only.
+  using Fingerprints = std::vector<std::pair<std::string, std::uint64_t>>;
+  virtual Fingerprints must_not_change() const { return {}; }
+
  protected:
   std::vector<std::int64_t> sample_dims_;
   std::vector<ModelTensor> parameters_;
@@ -58,8 +65,8 @@ class Model {
 // default generator.
 Result<std::unique_ptr<Model>> make_built_in(const ModelOptions& options, at::Device device);
 
-// With the values of the file.
-Result<std::unique_ptr<Model>> load_scripted(const ModelOptions& options, const std::filesystem::path& file,
+// With the values of the file. A loss that is "auto" becomes what forward() asks for.
+Result<std::unique_ptr<Model>> load_scripted(ModelOptions& options, const std::filesystem::path& file,
                                              at::Device device);
 
 // What a foreign exception says, in one line.

@@ -73,6 +73,13 @@ struct Image {
 struct LeNet : nn::Module {
   static constexpr std::int64_t kSideMin = 12;
 
+  // Of the layers whose size the data decides. In doubles nothing overflows.
+  static std::uint64_t floats_of(const Image& image, std::int64_t classes) {
+    const double pixels = static_cast<double>(image.height) * static_cast<double>(image.width);
+    return static_cast<std::uint64_t>(150.0 * static_cast<double>(image.channels) + 120.0 * pixels +
+                                      84.0 * static_cast<double>(classes));
+  }
+
   LeNet(const Image& image, std::int64_t classes, double dropout) : dropout_rate(dropout) {
     const std::int64_t height = (image.height / 2 - 4) / 2;
     const std::int64_t width = (image.width / 2 - 4) / 2;
@@ -133,6 +140,11 @@ struct BasicBlock : nn::Module {
 struct ResNetSmall : nn::Module {
   static constexpr std::int64_t kBlocksPerStage = 2;
 
+  static std::uint64_t floats_of(const Image& image, std::int64_t classes) {
+    return static_cast<std::uint64_t>(144.0 * static_cast<double>(image.channels) +
+                                      64.0 * static_cast<double>(classes));
+  }
+
   ResNetSmall(const Image& image, std::int64_t classes) {
     conv = register_module("conv", conv3x3(image.channels, 16, 1));
     bn = register_module("bn", nn::BatchNorm2d(16));
@@ -180,6 +192,14 @@ class ImageModel : public Model {
   std::shared_ptr<Net> net_;
 };
 
+// Before torch allocates them. Biases and the like are left out of `floats`: they are few.
+Status check_floats(const ModelOptions& options, std::uint64_t floats) {
+  const std::uint64_t floats_max = std::min(kFloatsMax, options.floats_max);
+  if (floats <= floats_max) return {};
+  return overloaded(
+      fmt::format("'{}' has {} parameters; {} are the most here", options.model, floats, floats_max));
+}
+
 Result<std::unique_ptr<Model>> make_mlp(const ModelOptions& options, std::string_view sizes_text,
                                         at::Device device) {
   std::vector<std::int64_t> sizes;
@@ -211,14 +231,10 @@ Result<std::unique_ptr<Model>> make_mlp(const ModelOptions& options, std::string
     return invalid(fmt::format("'{}' does not fit data of {} classes; type mlp:{}", options.model,
                                options.classes, fmt::join(sizes, ",")));
   }
-  // Before torch allocates them.
   std::uint64_t floats = 0;
   for (std::size_t i = 0; i + 1 < sizes.size(); ++i)
     floats += static_cast<std::uint64_t>(sizes[i] * sizes[i + 1]);
-  if (floats > kFloatsMax) {
-    return overloaded(
-        fmt::format("'{}' has {} parameters; {} are the most", options.model, floats, kFloatsMax));
-  }
+  W5XDE_CHECK(check_floats(options, floats));
   return std::unique_ptr<Model>(std::make_unique<Mlp>(sizes, device));
 }
 
@@ -258,6 +274,7 @@ Result<std::unique_ptr<Model>> make_lenet(const ModelOptions& options, std::stri
     dropout = *rate;
   }
   W5XDE_TRY(const Image image, image_of(options, LeNet::kSideMin));
+  W5XDE_CHECK(check_floats(options, LeNet::floats_of(image, options.classes)));
   auto net = std::make_shared<LeNet>(image, options.classes, dropout);
   return std::unique_ptr<Model>(std::make_unique<ImageModel<LeNet>>(std::move(net), image, device));
 }
@@ -267,6 +284,7 @@ Result<std::unique_ptr<Model>> make_resnet_small(const ModelOptions& options, st
   if (!settings.empty())
     return invalid(fmt::format("'{}' is not understood; type resnet-small", options.model));
   W5XDE_TRY(const Image image, image_of(options, 1));
+  W5XDE_CHECK(check_floats(options, ResNetSmall::floats_of(image, options.classes)));
   auto net = std::make_shared<ResNetSmall>(image, options.classes);
   return std::unique_ptr<Model>(std::make_unique<ImageModel<ResNetSmall>>(std::move(net), image, device));
 }

@@ -3,9 +3,12 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "fingerprint.h"
+#include "loss.h"
 #include "model.h"
 
 namespace w5xde::torch_engine {
@@ -33,7 +36,9 @@ class Scripted : public Model {
 
   // Finds what training changes.
   Status collect();
-  // Whether forward() takes so many tensors.
+  // Whether forward() cannot be called without targets.
+  bool needs_targets() const { return arguments_required() == 2; }
+  // Whether forward() takes as many tensors as the loss needs.
   Status check_arguments(const ModelOptions& options) const;
   // Tries samples as they are and, for images, with a channel in front; remembers what the model takes.
   Status choose_sample_dims(const ModelOptions& options, at::Device device);
@@ -46,8 +51,10 @@ class Scripted : public Model {
   bool draws() const override { return true; }  // nobody knows
   at::Tensor buffer_now(std::size_t i) const override { return buffer_slots_[i].tensor(); }
   void bind_buffers() override;
+  Fingerprints must_not_change() const override;
 
  private:
+  std::size_t arguments_required() const;
   Status collect_parameter(const std::string& name, const Slot& slot);
   void collect_buffer(const std::string& name, const Slot& slot);
   at::Tensor run(std::vector<c10::IValue> arguments);
@@ -57,6 +64,7 @@ class Scripted : public Model {
   torch::jit::Method forward_;
   std::vector<ModelTensor> all_parameters_;  // the frozen ones too
   std::vector<Slot> buffer_slots_;
+  std::map<std::string, Slot> untracked_;  // by name: all attributes but modules and buffers()
 };
 
 at::Tensor Scripted::run(std::vector<c10::IValue> arguments) {
@@ -76,7 +84,10 @@ Status Scripted::collect() {
     const auto type = object->type();
     for (std::size_t i = 0; i < type->numAttributes(); ++i) {
       const std::string& name = type->getAttributeName(i);
+      if (type->getAttribute(i)->is_module()) continue;
       places.insert({path.empty() ? name : path + "." + name, {object, i}});
+      // train() sets this one.
+      if (name != "training") untracked_.insert({path.empty() ? name : path + "." + name, {object, i}});
     }
   }
   for (const auto& [name, tensor] : module_.named_parameters()) {
@@ -111,6 +122,7 @@ void Scripted::collect_buffer(const std::string& name, const Slot& slot) {
   const at::Tensor tensor = slot.tensor();
   const bool counter = tensor.scalar_type() == at::kLong && tensor.dim() == 0;
   if (tensor.scalar_type() != at::kFloat && !counter) return;
+  untracked_.erase(name);
   for (const auto& known : buffers_) {
     if (!same_memory(known.tensor, tensor)) continue;
     slot.set(known.tensor);
@@ -126,14 +138,26 @@ void Scripted::bind_buffers() {
   }
 }
 
+Model::Fingerprints Scripted::must_not_change() const {
+  Fingerprints fingerprints;
+  for (const auto& [name, slot] : untracked_)
+    fingerprints.emplace_back(name, fingerprint(slot.object->getSlot(slot.number)));
+  return fingerprints;
+}
+
+// Without `self`.
+std::size_t Scripted::arguments_required() const {
+  const auto& arguments = forward_.function().getSchema().arguments();
+  return static_cast<std::size_t>(std::ranges::count_if(
+             arguments, [](const auto& argument) { return !argument.default_value(); })) -
+         1;
+}
+
 Status Scripted::check_arguments(const ModelOptions& options) const {
   const auto& arguments = forward_.function().getSchema().arguments();
   const std::size_t wanted = options.loss == "own" ? 2 : 1;
-  std::size_t required = 0;
-  for (const auto& argument : arguments)
-    if (!argument.default_value()) ++required;
   const std::size_t self = 1;
-  if (arguments.size() >= wanted + self && required <= wanted + self) return {};
+  if (arguments.size() >= wanted + self && arguments_required() <= wanted) return {};
   if (wanted == 2) {
     return invalid(
         fmt::format("loss 'own' needs a model whose forward(inputs, targets) gives the loss; forward of {} "
@@ -142,7 +166,7 @@ Status Scripted::check_arguments(const ModelOptions& options) const {
   }
   return invalid(
       fmt::format("forward of {} takes {} arguments where forward(inputs) is called; for a model that "
-                  "reckons its loss from (inputs, targets) type --loss own",
+                  "computes its loss from (inputs, targets) type --loss own",
                   options.model, arguments.size() - self));
 }
 
@@ -196,7 +220,7 @@ std::string first_line(const std::exception& thrown) {
   return text.substr(0, text.find('\n'));
 }
 
-Result<std::unique_ptr<Model>> load_scripted(const ModelOptions& options, const std::filesystem::path& file,
+Result<std::unique_ptr<Model>> load_scripted(ModelOptions& options, const std::filesystem::path& file,
                                              at::Device device) {
   std::unique_ptr<Scripted> model;
   try {
@@ -210,6 +234,7 @@ Result<std::unique_ptr<Model>> load_scripted(const ModelOptions& options, const 
                     file.string(), first_line(thrown), file.filename().string()));
   }
   W5XDE_CHECK(model->collect());
+  if (options.loss == "auto") options.loss = model->needs_targets() ? "own" : usual_loss(options.classes);
   W5XDE_CHECK(model->check_arguments(options));
   W5XDE_CHECK(model->choose_sample_dims(options, device));
   return std::unique_ptr<Model>(std::move(model));

@@ -350,6 +350,11 @@ TEST(TorchEngine, what_does_not_fit_is_refused_with_what_to_type_instead) {
        {"mlp", "mlp:", "mlp:8", "mlp:8,x,5", "mlp:8,-1,5", "mlp:8,99999999999,5", "mlp:8,,5"}) {
     EXPECT_TRUE(contains(error_of(with(model, kEight, 5)), "type mlp:8,128,5")) << model;
   }
+  for (const char* model : {"lenet", "resnet-small"}) {
+    const auto error = error_of(with(model, Shape{28, 28}, UINT32_MAX));
+    EXPECT_EQ(error.kind, ErrorKind::overloaded) << model;
+  }
+  EXPECT_EQ(error_of(with("lenet", Shape{1 << 20, 1 << 20}, 5)).kind, ErrorKind::overloaded);
   EXPECT_EQ(error_of(with("mlp:8,100000000,100000000,5", kEight, 5)).kind, ErrorKind::overloaded);
   EXPECT_TRUE(contains(error_of(with("alexnet", kEight, 5)), "lenet:dropout=0.25, resnet-small"));
   EXPECT_TRUE(contains(error_of(with("lenet", kEight, 5)), "type mlp:8,128,5"));

@@ -227,7 +227,9 @@ void step(EngineOnTest& on_test, Optimizer& optimizer, const std::vector<SlotSam
   const std::uint64_t parameters = description.parameters->floats();
   const float scale = 1.0F / static_cast<float>(sums.samples);
   optimizer.step(on_test.state.values().first(parameters), total.first(parameters), scale, rate, nullptr);
-  for (std::uint64_t i = parameters; i < total.size(); ++i) on_test.state.values()[i] += total[i] * scale;
+  const double mean = 1.0 / static_cast<double>(sums.samples);
+  for (std::uint64_t i = parameters; i < total.size(); ++i)
+    on_test.state.values()[i] += static_cast<float>(static_cast<double>(total[i]) * mean);
 }
 
 struct Course {
@@ -323,6 +325,43 @@ TEST(TorchReference, fifty_steps_of_the_pool_are_fifty_steps_of_torch_optim) {
     EXPECT_LE(learn_both_ways(course, "mlp:12,24,10", Shape{12}, mlp), 1e-6);
   }
   EXPECT_LE(learn_both_ways(courses()[1], "lenet", Shape{12, 12}, lenet), 1e-6);
+}
+
+torch::Tensor sometimes(Tensors& t, const torch::Tensor& x) {
+  const torch::Tensor y = linear(t, "always", x) + linear(t, "never", x).detach();
+  return x.sum().item<float>() > 0 ? y + linear(t, "sometimes", x) : y;
+}
+
+// As PyTorch adds gradients up: one backward for each slot, then a step. In a third of the steps no slot uses
+// the parameter, in a third some do.
+TEST(TorchReference, a_parameter_without_a_gradient_is_left_alone_as_torch_optim_leaves_it) {
+  for (const Course& course : courses()) {
+    SCOPED_TRACE(course.name);
+    EngineOnTest on_test("sometimes.pt", Shape{8}, 5);
+    Optimizer optimizer(course.options, on_test.engine->description().parameters);
+    Tensors tensors = tensors_of(on_test);
+    std::vector<torch::Tensor> leaves;
+    for (const auto& [name, tensor] : tensors) leaves.push_back(tensor);
+    const auto reference = course.make(leaves);
+    for (int number = 0; number < 30; ++number) {
+      std::vector<Samples> slots;
+      std::vector<SlotSamples> views;
+      for (int slot = 0; slot < 3; ++slot) {
+        Samples& samples = slots.emplace_back(6, Shape{8}, 5, static_cast<std::uint64_t>(number * 3 + slot));
+        const bool uses_it = number % 3 == 1 || (number % 3 == 2 && slot == 1);
+        for (float& value : samples.inputs) value = (uses_it ? 1.0F : -1.0F) * std::abs(value);
+      }
+      for (const Samples& samples : slots) views.push_back(samples.slot());
+      step(on_test, optimizer, views, course.options.learning_rate);
+      for (torch::Tensor& leaf : leaves) leaf.mutable_grad() = torch::Tensor();
+      for (const Samples& samples : slots)
+        (F::cross_entropy(sometimes(tensors, inputs_of(samples)), targets_of(samples)) / 3).backward();
+      EXPECT_EQ(tensors.at("sometimes.weight").grad().defined(), number % 3 != 0);
+      EXPECT_FALSE(tensors.at("never.bias").grad().defined());
+      reference->step();
+    }
+    EXPECT_LE(distance(on_test, on_test.state, tensors), 2e-6);
+  }
 }
 
 // trained.safetensors holds what torch.optim in Python made of mixed.pt, one slot a step, so that BatchNorm

@@ -19,6 +19,7 @@ enum class ErrorKind {
   disconnected,  // The link is gone: connect again.
   overloaded,    // A limit is reached: slow down, or raise the limit.
   system,        // The machine refused (disk full, no permission): mend the machine.
+  diverged,      // Training leads nowhere: go on from before, with a lower learning rate.
 };
 
 std::string_view name_of(ErrorKind kind);
@@ -51,6 +52,8 @@ inline std::string_view name_of(ErrorKind kind) {
       return "overloaded";
     case ErrorKind::system:
       return "system";
+    case ErrorKind::diverged:
+      return "diverged";
   }
   return "unknown";
 }
@@ -69,6 +72,9 @@ inline Error disconnected(std::string message) {
 }
 inline Error overloaded(std::string message) {
   return {ErrorKind::overloaded, std::move(message)};
+}
+inline Error diverged(std::string message) {
+  return {ErrorKind::diverged, std::move(message)};
 }
 
 template <class T>

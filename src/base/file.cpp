@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -13,6 +16,8 @@
 namespace w5xde {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 class Descriptor {
  public:
@@ -29,31 +34,131 @@ class Descriptor {
   int fd_;
 };
 
-Status write_all(int fd, Bytes bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("writing " + path, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+class RealFile final : public Disk::File {
+ public:
+  RealFile(int fd, std::string path) : file_(fd), path_(std::move(path)) {}
+
+  Status write(Bytes bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return system_error("writing " + path_, errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return {};
   }
+  Status sync() override {
+    if (::fsync(file_.get()) != 0) return system_error("making durable " + path_, errno);
+    return {};
+  }
+  Status close() override {
+    if (file_.close() != 0) return system_error("closing " + path_, errno);
+    return {};
+  }
+
+ private:
+  Descriptor file_;
+  std::string path_;
+};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+// "process 123 on host", as the owner of the lock wrote it.
+std::string owner_written_in(int lock) {
+  std::array<char, 512> text{};
+  const ssize_t size = ::pread(lock, text.data(), text.size(), 0);
+  std::string owner(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  owner.erase(std::min(owner.find('\n'), owner.size()));
+  // An owner that took the lock a moment ago has not signed it yet.
+  return owner.empty() ? "another process" : owner;
+}
+
+Status of(const std::error_code& error, const std::string& what) {
+  if (error) return system_error(what, error.value());
   return {};
 }
 
-Status write_durably(const std::string& path, std::span<const Bytes> parts) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.valid()) return system_error("creating " + path, errno);
-  for (const Bytes part : parts) W5XDE_CHECK(write_all(file.get(), part, path));
-  if (::fsync(file.get()) != 0) return system_error("making durable " + path, errno);
-  if (file.close() != 0) return system_error("closing " + path, errno);
-  return {};
-}
+class RealDisk final : public Disk {
+ public:
+  Result<std::unique_ptr<File>> create(const fs::path& path) override {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) return system_error("creating " + path.string(), errno);
+    return std::unique_ptr<File>(std::make_unique<RealFile>(fd, path.string()));
+  }
 
-// A rename is durable only once the folder that holds the name is.
-Status sync_folder(const std::filesystem::path& folder) {
-  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.valid()) return system_error("opening folder " + folder.string(), errno);
-  if (::fsync(opened.get()) != 0) return system_error("making durable folder " + folder.string(), errno);
-  return {};
+  Result<MappedFile> map(const fs::path& path) override { return MappedFile::open(path); }
+
+  Status rename(const fs::path& from, const fs::path& to) override {
+    std::error_code error;
+    fs::rename(from, to, error);
+    return of(error, "renaming " + from.string() + " to " + to.string());
+  }
+
+  Status link(const fs::path& file, const fs::path& name) override {
+    std::error_code error;
+    fs::create_hard_link(file, name, error);
+    return of(error, "linking " + name.string() + " to " + file.string());
+  }
+
+  Status remove(const fs::path& path) override {
+    std::error_code error;
+    fs::remove(path, error);
+    return of(error, "deleting " + path.string());
+  }
+
+  Status create_folder(const fs::path& folder) override {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    return of(error, "creating folder " + folder.string());
+  }
+
+  Status sync_folder(const fs::path& folder) override {
+    const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!opened.valid()) return system_error("opening folder " + folder.string(), errno);
+    if (::fsync(opened.get()) != 0) return system_error("making durable folder " + folder.string(), errno);
+    return {};
+  }
+
+  bool exists(const fs::path& path) override {
+    std::error_code ignored;
+    return fs::exists(path, ignored);
+  }
+
+  std::vector<std::string> names_in(const fs::path& folder) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      names.push_back(at->path().filename().string());
+    }
+    return names;
+  }
+
+  // The kernel lets go of a flock when its last holder ends, however it ends.
+  Result<std::shared_ptr<void>> lock(const fs::path& path) override {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) return system_error("opening " + path.string(), errno);
+    auto held = std::make_shared<Descriptor>(fd);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return system_error("locking " + path.string(), errno);
+      return invalid(fmt::format("{} is in use by {}: stop that one, or choose another folder",
+                                 path.parent_path().string(), owner_written_in(fd)));
+    }
+    // Only the message to others is lost when the disk is too full for this.
+    const std::string owner = fmt::format("process {} on {}\n", ::getpid(), host_name());
+    if (::ftruncate(fd, 0) == 0) [[maybe_unused]]
+      const ssize_t ignored = ::pwrite(fd, owner.data(), owner.size(), 0);
+    return std::shared_ptr<void>(std::move(held));
+  }
+};
+
+Status write_durably(Disk& disk, const fs::path& path, std::span<const Bytes> parts) {
+  W5XDE_TRY(const auto file, disk.create(path));
+  for (const Bytes part : parts) W5XDE_CHECK(file->write(part));
+  W5XDE_CHECK(file->sync());
+  return file->close();
 }
 
 }  // namespace
@@ -62,7 +167,12 @@ Error system_error(const std::string& what, int error_number) {
   return {ErrorKind::system, fmt::format("{}: {}", what, std::generic_category().message(error_number))};
 }
 
-Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
+Disk& real_disk() {
+  static RealDisk disk;
+  return disk;
+}
+
+Result<MappedFile> MappedFile::open(const fs::path& path) {
   // Nonblocking: opening a named pipe would wait for somebody to write to it.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return system_error("opening " + path.string(), errno);
@@ -70,38 +180,25 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   if (::fstat(file.get(), &status) != 0) return system_error("reading " + path.string(), errno);
   if (!S_ISREG(status.st_mode)) return invalid(path.string() + " is not a regular file");
   const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return MappedFile(Bytes{});  // mmap refuses length 0
+  if (size == 0) return MappedFile(nullptr, Bytes{});  // mmap refuses length 0
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (memory == MAP_FAILED) return system_error("mapping " + path.string(), errno);
-  return MappedFile(Bytes(static_cast<const std::byte*>(memory), size));
+  std::shared_ptr<const void> owner(memory, [size](void* mapped) { ::munmap(mapped, size); });
+  return MappedFile(std::move(owner), Bytes(static_cast<const std::byte*>(memory), size));
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-}
-
-Status write_file_atomically(const std::filesystem::path& path, std::span<const Bytes> parts) {
+Status write_file_atomically(const fs::path& path, std::span<const Bytes> parts, Disk& disk) {
   // The thread's id, which no other thread of any process has, keeps two writers of one path from sharing a
   // temporary file.
-  const std::string temporary = fmt::format("{}.{}.tmp", path.string(), ::gettid());
-  if (auto written = write_durably(temporary, parts); !written.ok()) {
-    ::unlink(temporary.c_str());
-    return written;
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    ::unlink(temporary.c_str());
-    return system_error("renaming " + temporary + " to " + path.string(), reason);
+  const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::gettid());
+  Status status = write_durably(disk, temporary, parts);
+  if (status.ok()) status = disk.rename(temporary, path);
+  if (!status.ok()) {
+    (void)disk.remove(temporary);
+    return status;
   }
   const auto folder = path.parent_path();
-  return sync_folder(folder.empty() ? "." : folder);
+  return disk.sync_folder(folder.empty() ? "." : folder);
 }
 
 }  // namespace w5xde

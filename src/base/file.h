@@ -1,10 +1,12 @@
-// Files: mapped for reading, and replaced as a whole or not at all.
+// Files: mapped for reading, and replaced as a whole or not at all. They lie on the machine's disk, or on a
+// simulated one that fails when a test wants it to.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "w5xde/result.h"
@@ -14,24 +16,60 @@ namespace w5xde {
 // An Error of kind system, such as "writing run.db: No space left on device", where `what` is the first half.
 Error system_error(const std::string& what, int error_number);
 
-// A read-only mapping of a whole file. The bytes stay valid while it lives, even if the file is replaced.
+// A read-only view of a whole file. The bytes stay valid while it lives, even if the file is replaced.
 class MappedFile {
  public:
+  // A file of the machine's own disk.
   static Result<MappedFile> open(const std::filesystem::path& path);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
+  // Memory that `owner` keeps.
+  MappedFile(std::shared_ptr<const void> owner, Bytes bytes) : owner_(std::move(owner)), bytes_(bytes) {}
 
   Bytes bytes() const { return bytes_; }
 
  private:
-  explicit MappedFile(Bytes bytes) : bytes_(bytes) {}
+  std::shared_ptr<const void> owner_;
   Bytes bytes_;
 };
+
+// What is written survives a crash only after sync(); a name (created, renamed, linked or removed) only after
+// sync_folder() of the folder that has it. Any thread.
+class Disk {
+ public:
+  class File {
+   public:
+    virtual ~File() = default;
+    virtual Status write(Bytes bytes) = 0;
+    virtual Status sync() = 0;
+    virtual Status close() = 0;
+  };
+
+  virtual ~Disk() = default;
+
+  // A new, empty file, in place of what had the name before.
+  virtual Result<std::unique_ptr<File>> create(const std::filesystem::path& path) = 0;
+  virtual Result<MappedFile> map(const std::filesystem::path& path) = 0;
+  virtual Status rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+  // A second name for the same file.
+  virtual Status link(const std::filesystem::path& file, const std::filesystem::path& name) = 0;
+  // Ok when there is no such file.
+  virtual Status remove(const std::filesystem::path& path) = 0;
+  virtual Status create_folder(const std::filesystem::path& folder) = 0;
+  virtual Status sync_folder(const std::filesystem::path& folder) = 0;
+  virtual bool exists(const std::filesystem::path& path) = 0;
+  // The names in a folder; none when it cannot be read.
+  virtual std::vector<std::string> names_in(const std::filesystem::path& folder) = 0;
+  // Held for as long as the result or a copy of it lives, or the process does; `path` names the owner.
+  // invalid when somebody else holds it.
+  virtual Result<std::shared_ptr<void>> lock(const std::filesystem::path& path) = 0;
+};
+
+// The machine's own. Has no state.
+Disk& real_disk();
 
 // Writes the parts one after the other to a temporary file beside `path`, makes it durable, and renames it
 // over `path`: a reader sees the old file or the new one, whole, at every instant and after a crash at any
 // instant. Any number of threads and processes may write one path; the last to finish wins.
-Status write_file_atomically(const std::filesystem::path& path, std::span<const Bytes> parts);
+Status write_file_atomically(const std::filesystem::path& path, std::span<const Bytes> parts,
+                             Disk& disk = real_disk());
 
 }  // namespace w5xde

@@ -1,5 +1,6 @@
 // What a peer may make us spend. Decoders take a Limits and check every count and length against it before
-// they allocate, index or loop; memory_bytes_max() adds up what that can come to.
+// they allocate, index or loop. The functions at the end add up what that can come to, one line for each
+// consumer.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,20 @@ struct Limits {
 
   // One process.
   std::uint64_t connections_max = 1024;
+  // Of those, peers that are not ready to work: in all, and from one address. A machine's nodes, or those
+  // behind one router, may all come at once; who finds no place tries again.
+  std::uint64_t strangers_max = 512;
+  std::uint64_t strangers_per_address_max = 128;
+
+  // What a coordinator may make its node hold.
+  std::uint64_t leases_held_max = 4096;
+  std::uint64_t lease_bytes_held_max = 4 * kGiB;  // samples of leases that are not computed yet
+  std::uint64_t model_file_bytes_max = 2 * kGiB;
+  std::uint64_t sample_bytes_max = 256 * kMiB;  // one sample's inputs, as floats
+
+  // What nodes that come and go may make a coordinator keep of them.
+  std::uint64_t node_names_max = 1024;      // in the summary; those past it are one entry together
+  std::uint64_t database_rows_max = 10000;  // of nodes, and of events, in run.db; the newest are kept
 
   // What a peer gets before it has said who it is: enough for a Hello, nothing to hold memory with.
   static constexpr Limits stranger() {
@@ -52,10 +67,39 @@ struct Limits {
 
   constexpr std::uint64_t memory_bytes_max() const { return connections_max * connection_bytes_max(); }
 
+  // What a coordinator holds for one ready node beside its connection's buffers. How much that is, the run
+  // decides and not the peer: the model's floats take `model_bytes`, the samples of one lease `lease_bytes`.
+  constexpr std::uint64_t session_bytes_max(std::uint64_t model_bytes, std::uint64_t lease_bytes) const {
+    return model_bytes                      // the contribution that is arriving
+           + 2 * model_bytes                // the same in the form in which it travels, which may be larger
+           + kFeedbackBlocks * model_bytes  // error feedback that is arriving
+           + kFeedbackBlocks * model_bytes  // a copy of it, for checkpoints
+           + kLeasesAhead * lease_bytes     // samples of this step and of the next, until they are written
+           + head_bytes_max;                // one reply to a status question
+  }
+
+  // What a coordinator makes a node hold, beside its connection's buffers and the engine's own memory. Not in
+  // it: the cache of samples, whose size the node's user chooses.
+  constexpr std::uint64_t node_bytes_max(std::uint64_t model_bytes, std::uint64_t lanes) const {
+    return 2 * model_bytes                                 // the parameters, and the next version arriving
+           + lanes * kLaneBlocks * model_bytes             // gradients
+           + kFeedbackBlocks * model_bytes                 // error feedback
+           + kAnswersKept * kFeedbackBlocks * model_bytes  // what answers did to it, until they are judged
+           + lease_bytes_held_max                          // samples that are waiting
+           + payload_bytes_max                             // of the lease that is arriving, as it travels
+           + model_file_bytes_max;                         // until it is written to the cache of models
+  }
+
   static constexpr std::uint64_t kHeldBytes = 16 * kKiB;
   static constexpr std::uint64_t kStagingBytes = 16 * kKiB;
   static constexpr std::uint64_t kGatherBytes = 256 * kKiB;
   static constexpr std::uint64_t kQueuedFrameBytes = 512;
+  static constexpr std::uint64_t kFeedbackBlocks = 2;  // residual and velocity
+  static constexpr std::uint64_t kLeasesAhead = 2;
+  static constexpr std::uint64_t kAnswersKept = 3;
+  // What a lane has in memory, in blocks of a model's size: the gradients of two slots, their sum, one that
+  // waits.
+  static constexpr std::uint64_t kLaneBlocks = 4;
 };
 
 }  // namespace w5xde

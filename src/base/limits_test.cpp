@@ -42,6 +42,25 @@ TEST(Limits, of_the_process_are_those_of_a_connection_times_their_number) {
   EXPECT_EQ(limits.memory_bytes_max(), 7 * limits.connection_bytes_max());
 }
 
+TEST(Limits, let_strangers_have_half_of_the_places_and_one_address_a_quarter_of_those) {
+  constexpr Limits kLimits;
+  EXPECT_LE(kLimits.strangers_max, kLimits.connections_max / 2);
+  EXPECT_LE(kLimits.strangers_per_address_max, kLimits.strangers_max / 4);
+}
+
+TEST(Limits, of_a_session_follow_the_run_and_not_the_peer) {
+  constexpr Limits kLimits;
+  EXPECT_EQ(kLimits.session_bytes_max(0, 0), kLimits.head_bytes_max);
+  EXPECT_EQ(kLimits.session_bytes_max(1000, 10), kLimits.head_bytes_max + 7 * 1000 + 2 * 10);
+}
+
+TEST(Limits, of_a_node_grow_with_its_lanes_and_its_model) {
+  constexpr Limits kLimits;
+  EXPECT_EQ(kLimits.node_bytes_max(0, 8),
+            kLimits.lease_bytes_held_max + kLimits.payload_bytes_max + kLimits.model_file_bytes_max);
+  EXPECT_EQ(kLimits.node_bytes_max(1000, 2) - kLimits.node_bytes_max(0, 2), 18 * 1000u);
+}
+
 TEST(Limits, by_default_fit_a_machine_with_four_gigabytes) {
   EXPECT_LT(Limits().memory_bytes_max(), 4 * kGiB);
 }

@@ -133,6 +133,7 @@ TEST(Error, says_its_kind_and_its_message) {
   EXPECT_EQ(disconnected("d").to_string(), "disconnected: d");
   EXPECT_EQ(overloaded("e").to_string(), "overloaded: e");
   EXPECT_EQ((Error{ErrorKind::system, "f"}).to_string(), "system: f");
+  EXPECT_EQ(diverged("g").to_string(), "diverged: g");
 }
 
 TEST(Error, told_from_further_out_keeps_its_kind) {

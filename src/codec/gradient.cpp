@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "codec/gradient_stages.h"
@@ -166,6 +167,7 @@ struct GradientEncoder::State {
   float momentum;
   // The residual, and the velocity after it: as they are, and where the next are made.
   std::vector<float> feedback, next_feedback;
+  bool can_take_back = false;  // next_feedback is what feedback was before the last gradient
   gradient::TopK top;
   gradient::PowerSgd power;
   AlignedBuffer out;
@@ -255,6 +257,7 @@ std::size_t GradientEncoder::State::encode_with_feedback(std::span<const float> 
   }
   // What is no number must be heard of now, and not come back with every gradient from here on.
   if (finite) std::swap(feedback, next_feedback);
+  can_take_back = finite;
   return bytes;
 }
 
@@ -265,6 +268,7 @@ Bytes GradientEncoder::encode(std::span<const float> gradient, bool same_step) {
 
 Bytes GradientEncoder::encode_into(MutableBytes out, std::span<const float> gradient, bool same_step) {
   State& state = *state_;
+  state.can_take_back = false;
   assert(gradient.size() == state.layout->floats());
   assert(out.size() >= encoded_bytes_max(state.codec, *state.layout));
   return out.first(state.codec.stateless() ? state.encode_stateless(gradient, out.data())
@@ -294,13 +298,32 @@ Bytes GradientEncoder::encode_fresh_into(MutableBytes out, std::span<const float
 void GradientEncoder::add_feedback(std::span<const float> feedback) {
   const std::size_t floats = state_->layout->floats();
   assert(feedback.empty() || feedback.size() == floats || feedback.size() == 2 * floats);
-  auto& mine = state_->feedback;
-  if (mine.empty() && !feedback.empty()) mine.resize(floats);
-  const std::size_t count = std::min(mine.size(), feedback.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    const float sum = mine[i] + feedback[i];
-    mine[i] = std::isfinite(sum) ? sum : mine[i];
-  }
+  if (state_->feedback.empty() && !feedback.empty()) state_->feedback.resize(floats);
+  const auto add_to = [&](std::vector<float>& mine) {
+    const std::size_t count = std::min(mine.size(), feedback.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      const float sum = mine[i] + feedback[i];
+      mine[i] = std::isfinite(sum) ? sum : mine[i];
+    }
+  };
+  add_to(state_->feedback);
+  if (state_->can_take_back) add_to(state_->next_feedback);
+}
+
+void GradientEncoder::take_back() {
+  if (!std::exchange(state_->can_take_back, false)) return;
+  state_->next_feedback.resize(state_->feedback.size());
+  std::swap(state_->feedback, state_->next_feedback);
+}
+
+std::vector<float> GradientEncoder::last_change() const {
+  if (!state_->can_take_back) return {};
+  // Before the first gradient there was nothing, which is zeros.
+  std::vector<float> change(state_->feedback.size());
+  const std::size_t before = std::min(change.size(), state_->next_feedback.size());
+  std::copy_n(state_->next_feedback.begin(), before, change.begin());
+  for (std::size_t i = 0; i < change.size(); ++i) change[i] -= state_->feedback[i];
+  return change;
 }
 
 namespace {

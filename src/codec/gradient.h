@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "tensor/parameter_block.h"
@@ -99,6 +100,13 @@ class GradientEncoder {
   // Adds what another encoder of this layout had to say still, or a checkpoint's; of a single block, the
   // residual. Both are sums, so nothing is lost. A place where the sum is no finite number stays as it was.
   void add_feedback(std::span<const float> feedback);
+
+  // The last encode() is undone: feedback is what it was before, but for what was added since.
+  void take_back();
+  // What take_back() would add to feedback: before the next encode(), to undo this one after it, with
+  // add_feedback(). Then exact for the residual but for rounding; what velocity has faded since stays. Empty
+  // where there is nothing to undo.
+  std::vector<float> last_change() const;
 
   // Each gradient by itself, nothing is held back: for who keeps what is lost some other way. An encoder that
   // is used like this is used no other way.

@@ -353,5 +353,58 @@ TEST(GradientEncoder, gathers_momentum_once_a_step_however_a_step_is_cut) {
   EXPECT_FLOAT_EQ(halves.feedback()[3], 12.75F);
 }
 
+class TakeBack : public testing::TestWithParam<const char*> {
+ protected:
+  const std::shared_ptr<const BlockLayout> layout_ = layout_of({{"weight", {30, 40}}, {"bias", {30}}});
+};
+
+TEST_P(TakeBack, makes_feedback_what_it_was_before) {
+  GradientEncoder encoder(parse_gradient_codec(GetParam()).value(), layout_, 0.9F);
+  (void)encoder.encode(gradient_for(*layout_, 1));
+  const std::vector<float> before(encoder.feedback().begin(), encoder.feedback().end());
+  (void)encoder.encode(gradient_for(*layout_, 2));
+  ASSERT_FALSE(std::ranges::equal(encoder.feedback(), before));
+  encoder.take_back();
+  EXPECT_TRUE(std::ranges::equal(encoder.feedback(), before));
+  encoder.take_back();
+  EXPECT_TRUE(std::ranges::equal(encoder.feedback(), before)) << "once";
+}
+
+TEST_P(TakeBack, leaves_what_was_added_since) {
+  GradientEncoder encoder(parse_gradient_codec(GetParam()).value(), layout_);
+  (void)encoder.encode(gradient_for(*layout_, 1));
+  const std::vector<float> added(layout_->floats(), 0.25F);
+  (void)encoder.encode(gradient_for(*layout_, 2));
+  GradientEncoder other(parse_gradient_codec(GetParam()).value(), layout_);
+  (void)other.encode(gradient_for(*layout_, 1));
+  encoder.add_feedback(added);
+  encoder.take_back();
+  other.add_feedback(added);
+  EXPECT_TRUE(std::ranges::equal(encoder.feedback(), other.feedback()));
+}
+
+TEST_P(TakeBack, of_one_before_the_last_says_its_gradient_never) {
+  // All that is said, and what is still to be said, add up to the gradients that count: the first and third.
+  GradientEncoder encoder(parse_gradient_codec(GetParam()).value(), layout_);
+  std::vector<float> expected(layout_->floats()), said(layout_->floats());
+  std::vector<float> change;
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const std::vector<float> gradient = gradient_for(*layout_, seed);
+    if (seed == 3) change = encoder.last_change();
+    std::vector<float> decoded(layout_->floats());
+    const GradientCodec codec = parse_gradient_codec(GetParam()).value();
+    ASSERT_TRUE(decode_gradient(encoder.encode(gradient), codec, *layout_, decoded).ok());
+    for (std::size_t i = 0; seed != 2 && i < said.size(); ++i) {
+      expected[i] += gradient[i];
+      said[i] += decoded[i];
+    }
+  }
+  encoder.add_feedback(change);
+  for (std::size_t i = 0; i < said.size(); ++i)
+    EXPECT_NEAR(said[i] + encoder.feedback()[i], expected[i], 1e-4) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gradient, TakeBack, testing::Values("int8", "onebit", "topk:0.1", "powersgd:1"));
+
 }  // namespace
 }  // namespace w5xde

@@ -27,8 +27,8 @@ std::uint64_t Broadcast::Parts::bytes() const {
                          [](std::uint64_t sum, const Part& part) { return sum + part.bytes(); });
 }
 
-Broadcast::Broadcast(BlockShape shape, const Options& options, ThreadPool* pool)
-    : shape_(std::move(shape)), options_(options), sender_(pool), encoder_(shape_, 0) {
+Broadcast::Broadcast(BlockShape shape, const Options& options, ThreadPool* pool, const Clock& clock)
+    : shape_(std::move(shape)), options_(options), sender_(pool, clock), encoder_(shape_, 0) {
   if (options_.part_floats == 0) options_.part_floats = kPartFloatsMax;
 }
 

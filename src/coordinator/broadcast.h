@@ -38,7 +38,7 @@ class Broadcast {
     bool generic = false;
     std::uint64_t part_floats = 0;
   };
-  Broadcast(BlockShape shape, const Options& options, ThreadPool* pool);
+  Broadcast(BlockShape shape, const Options& options, ThreadPool* pool, const Clock& clock);
 
   // For differences from here on; none: whole versions, exact.
   void set_codec(const GradientCodec& codec);
@@ -60,8 +60,6 @@ class Broadcast {
   // Whoever asks for the learner's version from here on is shown this. To be called for every version of
   // which parts were sent ahead.
   void show(const Learner& learner);
-  // The next version goes out whole and exact.
-  void refresh();
 
   // Parameters as nodes have been shown them, where that is not as they are: a checkpoint has them too, or a
   // resumed run would show others.
@@ -98,6 +96,8 @@ class Broadcast {
     std::uint64_t bytes() const;
   };
 
+  // The next version goes out whole and exact.
+  void refresh();
   bool coded() const { return codec_.kind != GradientKind::none; }
   Parts& whole(const Learner::State& state, std::uint64_t version, std::uint64_t floats_end);
   void begin_difference(std::uint64_t to);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "base/hash.h"
 #include "learn/seeds.h"
@@ -14,48 +13,76 @@ namespace w5xde {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(20);
-// How long nodes have to finish what they hold when an async run is stopped.
+// How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
+// parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);
 constexpr std::uint32_t kEvaluationBatch = 256;
 constexpr auto kProgressEvery = std::chrono::seconds(1);
 // Past max_staleness a contribution counts less, past this many times that it is refused.
 constexpr std::uint64_t kRefusedStaleness = 4;
 constexpr std::size_t kDeparturesKept = 20;
+// async: contributions that wait while commits do, beside those that are out.
+constexpr std::size_t kWaitingPerNode = 2;
 
 Round::Computing computing_of(const Contribution& contribution) {
   return {static_cast<double>(contribution.compute_ns) * 1e-9, contribution.lanes};
 }
 
+Error refuted(std::uint64_t step, SlotBlock block) {
+  return corrupt(fmt::format("its gradient of slots {}…{} of step {} is not finite, another node's is",
+                             block.first_slot, block.end() - 1, step));
+}
+
 }  // namespace
 
-Coordinator::Coordinator(AsioLoop& loop, Options options, RunFolder folder, const Log& log)
+Coordinator::Coordinator(Loop& loop, Options options, RunFolder folder, const Log& log)
     : loop_(loop),
       options_(std::move(options)),
       log_(log),
-      pool_(std::max(1u, std::thread::hardware_concurrency()) - 1),
-      recorder_(loop, std::move(folder), log) {}
+      pool_(options_.threads),
+      background_(loop.background()),
+      recorder_(loop, std::move(folder), options_.database, log) {}
 
 Coordinator::~Coordinator() {
   loop_.cancel(tick_timer_);
+  loop_.cancel(retry_timer_);
+  loop_.cancel(parts_timer_);
 }
 
-Result<std::unique_ptr<Coordinator>> Coordinator::listen(AsioLoop& loop, Options options, RunFolder folder,
-                                                         const Log& log) {
+Result<std::unique_ptr<Coordinator>> Coordinator::start(Loop& loop, const Listen& listen, Options options,
+                                                        RunFolder folder, const Log& log) {
   std::unique_ptr<Coordinator> self(new Coordinator(loop, std::move(options), std::move(folder), log));
-  W5XDE_TRY(self->listener_, TcpListener::listen(loop, self->options_.listen, {},
-                                                 [raw = self.get()](std::unique_ptr<Stream> stream) {
-                                                   raw->accept(std::move(stream));
-                                                 }));
+  W5XDE_TRY(self->listener_,
+            listen([raw = self.get()](std::unique_ptr<Stream> stream) { raw->accept(std::move(stream)); }));
   self->arm_tick();
   return self;
 }
 
 void Coordinator::accept(std::unique_ptr<Stream> stream) {
-  if (sessions_.size() + parting_.size() >= Limits{}.connections_max || phase_ == Phase::ended) return;
+  if (phase_ == Phase::ended || !has_room_for(*stream)) return;
   const NodeId id = next_node_++;
   Session::Host& host = *this;
   sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), options_.config.transport.socket(),
                                             &pool_, log_);
+}
+
+bool Coordinator::has_room_for(const Stream& newcomer) const {
+  constexpr Limits kLimits;
+  const std::string host = host_of(newcomer);
+  std::uint64_t strangers = 0, neighbours = 0;
+  for (const auto* members : {&sessions_, &parting_}) {
+    for (const auto& [id, session] : *members) {
+      if (session->is_ready()) continue;
+      ++strangers;
+      if (session->host() == host) ++neighbours;
+    }
+  }
+  const bool room = sessions_.size() + parting_.size() < kLimits.connections_max &&
+                    strangers < kLimits.strangers_max && neighbours < kLimits.strangers_per_address_max;
+  if (!room)
+    log_.verbose("no room for {}: {} are not ready yet, {} of them from there", newcomer.peer(), strangers,
+                 neighbours);
+  return room;
 }
 
 Status Coordinator::begin(Material material) {
@@ -76,12 +103,16 @@ Status Coordinator::begin(Material material) {
                     &pool_));
   shape_ = {learner_->parameters(), learner_->floats()};
   W5XDE_CHECK(begin_transfer(material.checkpoint));
+  W5XDE_CHECK(check_lease_size(material));
   round_.emplace(Round::Options{.mode = config.mode,
                                 .slots = config.step_slots(),
                                 .slots_total = slots_total,
                                 .first_step = from.step,
+                                .first_slot = from.data_cursor(),
+                                .slots_ahead = from.slots_ahead,
                                 .grain = grain(),
-                                .steps_total = config.growth.grows() ? config.steps : 0,
+                                .steps_total = config.steps,
+                                .lease_slots_max = lease_size_.slots_max(may_use_cache()),
                                 .halves = config.growth.grows(),
                                 .crews = config.transport.crew == "auto",
                                 .dear = shape_.floats * sizeof(float) >= kDearBytes,
@@ -89,15 +120,25 @@ Status Coordinator::begin(Material material) {
   W5XDE_CHECK(begin_growth(from));
   begin_reduction();
   if (material.evaluation) {
+    const bool generic = config.transport.generic();
+    const std::uint32_t evaluation_batch = batch_that_fits(*material.evaluation, kEvaluationBatch, generic);
+    evaluation_lease_size_ = LeaseSize::of(*material.evaluation, evaluation_batch, generic);
     evaluation_batches_.emplace(
         material.evaluation,
         Sampler::Options{
-            .samples = material.evaluation->samples(), .batch = kEvaluationBatch, .shuffle = false});
+            .samples = material.evaluation->samples(), .batch = evaluation_batch, .shuffle = false});
   }
   counted_ = from;
+  committed_slots_ = CommittedSlots(from.data_cursor());
+  for (const auto& [first, end] : from.slots_ahead) committed_slots_.add(first, end - first);
+  set_pace();
   seconds_before_ = from.seconds;
+  // The best checkpoint stays that until an evaluation is better than its own.
+  const RunFolder& folder = recorder_.folder();
+  if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
+    best_loss_ = best->info().evaluation_loss;
   checkpointed_version_ = from.version;
-  recorder_.resume(from.step);
+  recorder_.resume({.step = steps_done(), .checkpoint_step = from.step, .seconds = from.seconds});
   offer_ = make_offer(material);
   material_.emplace(std::move(material));
   for (auto& [id, session] : sessions_) session->offer();
@@ -120,10 +161,14 @@ void Coordinator::tick() {
     out_of_time_ = true;
     round_->hold(true);
   }
-  if (stopping_ && !writing_ && now - stop_asked_ > kStopPatience) {
-    log_.error("the nodes did not finish in time; the run goes on from the last checkpoint");
-    return end(Status());
+  if (stopping_ && !writing_ && !busy_ && now - stop_asked_ > kStopPatience) {
+    if (config.mode == Mode::sync) {
+      log_.error("the nodes did not finish in time; the run goes on from the last checkpoint");
+      return end(Status());
+    }
+    gave_up_ = true;
   }
+  if (busy_) return;
   // An async run has a cursor only when nothing is out.
   if (config.mode == Mode::async && now >= checkpoint_due_) round_->hold(true);
   advance();
@@ -131,6 +176,7 @@ void Coordinator::tick() {
   choose_gradient_codecs();
   bring_up_to_date();
   hand_over_feedback();
+  drop_silent();
   pump();
   if (now >= progress_due_) {
     progress_due_ = now + kProgressEvery;
@@ -156,10 +202,8 @@ Status Coordinator::ready(Session& session) {
         "computes what",
         session.name(), session.about().engine, session.about().processor, engine_, processor_);
   }
-  recorder_.add(RunDatabase::NodeRow{.name = session.name(),
-                                     .peer = session.peer(),
-                                     .engine = session.about().engine,
-                                     .joined_seconds = seconds()});
+  session.joined_seconds = seconds();
+  recorder_.add(node_row(session));
   if (phase_ == Phase::waiting && round_->nodes() >= options_.nodes_awaited) start_training();
   if (phase_ != Phase::waiting) pump();
   return {};
@@ -175,6 +219,7 @@ void Coordinator::start_training() {
 
 void Coordinator::ended(Session& session, const Error& reason) {
   const NodeId id = session.id();
+  parting_.insert(sessions_.extract(id));
   if (session.is_ready()) {
     round_->leave(id);
     forget_landing(id);
@@ -183,34 +228,42 @@ void Coordinator::ended(Session& session, const Error& reason) {
     session.update_tally();
     session.tally.codec_up = describe_up(session);
     session.tally.codec_down = describe_down(session);
-    left_.push_back(session.tally);
-    departures_.push_back({session.name(), seconds(), reason.message});
+    keep_stay(session.tally);
+    departures_.push_back({.name = session.name(),
+                           .seconds = seconds(),
+                           .reason = reason.message,
+                           .batches = session.tally.batches});
     if (departures_.size() > kDeparturesKept) departures_.pop_front();
-    recorder_.add(RunDatabase::NodeRow{.name = session.name(),
-                                       .peer = session.peer(),
-                                       .engine = session.about().engine,
-                                       .joined_seconds = seconds(),
-                                       .left_seconds = seconds(),
-                                       .reason = reason.message,
-                                       .batches = session.tally.batches});
+    if (phase_ != Phase::ended) record_departure(session, reason.message);
     if (phase_ == Phase::training) event(fmt::format("{} left: {}", session.name(), reason.message));
-    // One node that cannot compute may be broken; what two cannot, or the last one, nobody will.
-    if (phase_ == Phase::training && reason.kind == ErrorKind::invalid &&
-        (++nodes_unable_ > 1 || round_->nodes() == 0)) {
+    if (phase_ == Phase::training && reason.kind == ErrorKind::invalid && nobody_can(session, reason))
       fail(reason);
-    }
   } else if (!session.name().empty()) {
     log_.normal("{} ({}) did not come in: {}", session.name(), session.peer(), reason.message);
   } else {
     log_.verbose("{}: {}", session.peer(), reason.message);
   }
-  parting_.insert(sessions_.extract(id));
   if (phase_ == Phase::training) pump();
+}
+
+// One node that cannot compute may be broken; what two different nodes cannot, or the last one, nobody will.
+bool Coordinator::nobody_can(const Session& session, const Error& reason) {
+  const Unable now{session.identity(), reason.message, session.oldest_lease()};
+  const bool agreed = std::ranges::any_of(unable_, [&](const Unable& before) {
+    const bool same_slots = before.slots && now.slots && before.slots->step == now.slots->step &&
+                            before.slots->block.overlaps(now.slots->block);
+    return before.who != now.who && (same_slots || before.reason == now.reason);
+  });
+  unable_.push_back(now);
+  if (unable_.size() > kDeparturesKept) unable_.pop_front();
+  return agreed || round_->nodes() == 0;
 }
 
 // Leases go out as the round hands them out; a node that is to compute now gets the parameters first.
 void Coordinator::pump() {
-  if (phase_ != Phase::training) return;
+  if (phase_ != Phase::training || busy_) return;
+  // Each that waits for the gate is as large as the model.
+  round_->pause_training(!gate_open() && waiting_.size() >= kWaitingPerNode * round_->nodes());
   for (const Grant& grant : round_->grants(loop_.now())) {
     if (Status sent = send(grant); !sent.ok()) sessions_.at(grant.node)->close(std::move(sent).error());
   }
@@ -241,7 +294,7 @@ void Coordinator::send_newest(Session& session) {
 }
 
 void Coordinator::drained(Session& session) {
-  if (phase_ != Phase::training || options_.config.mode != Mode::sync) return;
+  if (phase_ != Phase::training || options_.config.mode != Mode::sync || busy_) return;
   send_newest(session);
   send_ahead(session);
 }
@@ -252,6 +305,8 @@ void Coordinator::tell(Session& session, const Contribution& contribution) {
   tally.lanes = std::max<std::uint64_t>(tally.lanes, contribution.lanes);
   tally.network_seconds += static_cast<double>(contribution.wait_ns) * 1e-9;
   tally.compression_seconds += static_cast<double>(contribution.codec_ns) * 1e-9;
+  tally.loop_longest_seconds =
+      std::max(tally.loop_longest_seconds, static_cast<double>(contribution.loop_ns) * 1e-9);
 }
 
 Status Coordinator::contributed(Session& session, const Contribution& contribution,
@@ -263,17 +318,78 @@ Status Coordinator::contributed(Session& session, const Contribution& contributi
     return {};
   }
   if (contribution.samples == 0) {
+    // A node finds a lease void when it has a newer version than the lease's: the step was committed without
+    // it, or the evaluation is over. Whoever says so of a lease that stands will not compute it.
+    if (round_->holds(session.id(), contribution.lease_id))
+      return corrupt("nothing in answer to a lease that stands");
     round_->answered_nothing(session.id());
-    // Only void leases are answered with nothing; whoever says so of one that stands will not compute it.
-    (void)round_->reject(session.id(), contribution.lease_id, contribution.block);
   } else if (!values) {
     W5XDE_CHECK(evaluation_answer(session, contribution));
   } else {
-    W5XDE_CHECK(train_answer(session, contribution, std::move(values)));
+    Arrived arrived{session.id(), contribution, std::move(values), session.arriving_finite()};
+    if (busy_) {
+      arrived_.push_back(std::move(arrived));
+    } else {
+      check(std::move(arrived));
+    }
+    return {};
   }
   advance();
   pump();
   return {};
+}
+
+// What came in parts was looked at as it landed.
+void Coordinator::check(Arrived arrived) {
+  const std::uint64_t floats = arrived.contribution.first_float > 0 ? 0 : learner_->floats();
+  const auto look = [floats](Arrived& at) {
+    const std::span<const float> values(reinterpret_cast<const float*>(at.values->data()), floats);
+    at.finite = at.finite && std::isfinite(at.contribution.loss_sum) && all_finite(values);
+  };
+  if (floats <= options_.inline_floats) {
+    look(arrived);
+    return answered(std::move(arrived));
+  }
+  const auto shared = std::make_shared<Arrived>(std::move(arrived));
+  heavy(
+      floats, [shared, look] { look(*shared); }, [this, shared] { answered(std::move(*shared)); });
+}
+
+void Coordinator::answered(Arrived arrived) {
+  const auto found = sessions_.find(arrived.node);
+  // Its slots were leased again when it went.
+  if (found == sessions_.end() || phase_ != Phase::training)
+    return learner_->give_back(std::move(arrived.values));
+  if (Status status = train_answer(*found->second, arrived); !status.ok())
+    found->second->close(std::move(status).error());
+  advance();
+  pump();
+}
+
+void Coordinator::add_up(const Contribution& contribution, Reduction::Buffer values) {
+  const Sums sums{contribution.loss_sum, contribution.samples};
+  const std::uint64_t floats = learner_->floats() - reduction_->taken();
+  if (floats <= options_.inline_floats) {
+    const Status added =
+        reduction_->add(contribution.block, std::move(values), sums, &pool_, learner_->spare());
+    if (!added.ok()) fail(added.error());
+    return;
+  }
+  struct Addition {
+    Reduction::Buffer values;
+    std::vector<Reduction::Buffer> spare;
+    Status status;
+  };
+  const auto addition = std::make_shared<Addition>(Addition{.values = std::move(values)});
+  heavy(
+      floats,
+      [this, addition, sums, block = contribution.block] {
+        addition->status = reduction_->add(block, std::move(addition->values), sums, &pool_, addition->spare);
+      },
+      [this, addition] {
+        for (auto& buffer : addition->spare) learner_->give_back(std::move(buffer));
+        if (!addition->status.ok()) fail(addition->status.error());
+      });
 }
 
 bool Coordinator::too_stale(const Contribution& contribution) const {
@@ -281,26 +397,40 @@ bool Coordinator::too_stale(const Contribution& contribution) const {
          learner_->version() - contribution.version > kRefusedStaleness * options_.config.max_staleness;
 }
 
-Status Coordinator::train_answer(Session& session, const Contribution& contribution,
-                                 Reduction::Buffer values) {
-  const std::span<const float> floats(reinterpret_cast<const float*>(values->data()), learner_->floats());
-  if (!std::isfinite(contribution.loss_sum) || !all_finite(floats)) {
+Status Coordinator::train_answer(Session& session, Arrived& arrived) {
+  const Contribution& contribution = arrived.contribution;
+  W5XDE_TRY(const bool counted, take_answer(session, arrived));
+  const bool stateless =
+      contribution.coding.form != Form::gradient || gradient_codec_of(contribution.coding).stateless();
+  if (stateless) return {};
+  if (stopping_) stop_asked_ = loop_.now();  // the step that must end goes on
+  // One that does not count is undone by its sender: a copy from before is good still.
+  if (counted) feedback_->changed(session.id());
+  return session.send_verdict(contribution.lease_id, counted);
+}
+
+Result<bool> Coordinator::take_answer(Session& session, Arrived& arrived) {
+  const Contribution& contribution = arrived.contribution;
+  Reduction::Buffer values = std::move(arrived.values);
+  if (!arrived.finite) {
     learner_->give_back(std::move(values));
-    return bad_answer(session, contribution);
+    W5XDE_CHECK(bad_answer(session, contribution));
+    return false;
   }
-  if (too_stale(contribution) && round_->reject(session.id(), contribution.lease_id, contribution.block)) {
+  if (too_stale(contribution) &&
+      round_->reject(session.id(), contribution.lease_id, contribution.block) != Round::Rejection::unknown) {
     learner_->give_back(std::move(values));
-    return {};
+    return false;
   }
-  if (session.has_feedback()) feedback_->changed(session.id());
   if (session.tally.batches == 0) measure_link(session);  // how much it is given next depends on it
   const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
                                       computing_of(contribution), loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("a contribution to a lease that it does not have");
   if (verdict == Round::Verdict::duplicate) {
     learner_->give_back(std::move(values));
-    return {};
+    return false;
   }
+  drop_refuted(session, contribution);
   NodeSummary& tally = session.tally;
   const double loss = contribution.loss_sum / static_cast<double>(contribution.samples);
   if (tally.batches == 0) tally.loss.first = loss;
@@ -311,25 +441,37 @@ Status Coordinator::train_answer(Session& session, const Contribution& contribut
 
   if (options_.config.mode == Mode::async) {
     waiting_.push_back({contribution, std::move(values)});
-    return {};
+    return true;
   }
   forget_landings(contribution.block);  // another node's, of the same slots
-  return reduction_->add(contribution.block, std::move(values), {contribution.loss_sum, contribution.samples},
-                         &pool_, learner_->spare());
+  add_up(contribution, std::move(values));
+  return true;
 }
 
-// Not a number: a broken node, or a run that has diverged. The same slots are tried once more; if they come
-// to the same, it is the run.
+// Not finite: a broken node, or a run that has diverged. Another node computes the same slots, and decides.
 Status Coordinator::bad_answer(Session& session, const Contribution& contribution) {
-  if (!round_->reject(session.id(), contribution.lease_id, contribution.block)) return {};
-  event(fmt::format("{} answered slots {}…{} of step {} with numbers that are none", session.name(),
-                    contribution.block.first_slot, contribution.block.end() - 1, contribution.step));
-  if (++bad_answers_[{contribution.step, contribution.block}] < 2) return {};
-  fail(
-      invalid(fmt::format("training diverged at step {}: the gradient of slots {}…{} is not finite, twice. "
-                          "Lower --learning-rate or set --clip-norm, and go on from the last checkpoint",
-                          contribution.step, contribution.block.first_slot, contribution.block.end() - 1)));
+  const SlotBlock block = contribution.block;
+  const auto rejection = round_->reject(session.id(), contribution.lease_id, block, Round::Next::another);
+  if (rejection == Round::Rejection::unknown) return {};
+  if (rejection == Round::Rejection::settled) return refuted(contribution.step, block);
+  event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite", session.name(),
+                    block.first_slot, block.end() - 1, contribution.step));
+  const auto said = doubts_.add(contribution.step, block, session.id(), session.identity());
+  const bool alone = said == Doubts::Said::twice_by_one && round_->nodes() == 1;
+  if (said != Doubts::Said::by_two && !alone) return {};
+  fail(diverged(
+      fmt::format("training diverged at step {}: the gradient of slots {}…{} is not finite, twice{}. Lower "
+                  "--learning-rate or set --clip-norm, and go on from the last checkpoint",
+                  contribution.step, block.first_slot, block.end() - 1,
+                  alone ? " (only one node was there to compute it)" : "")));
   return {};
+}
+
+void Coordinator::drop_refuted(const Session& session, const Contribution& contribution) {
+  for (const NodeId id : doubts_.refuted_by(contribution.step, contribution.block, session.identity())) {
+    if (const auto node = sessions_.find(id); node != sessions_.end())
+      node->second->close(refuted(contribution.step, contribution.block));
+  }
 }
 
 Status Coordinator::evaluation_answer(Session& session, const Contribution& contribution) {

@@ -13,14 +13,17 @@
 #include "codec/gradient_policy.h"
 #include "coordinator/batches.h"
 #include "coordinator/broadcast.h"
+#include "coordinator/doubts.h"
 #include "coordinator/feedback.h"
 #include "coordinator/global_batch.h"
 #include "coordinator/learner.h"
+#include "coordinator/lease_size.h"
 #include "coordinator/recorder.h"
 #include "coordinator/round.h"
 #include "coordinator/run_config.h"
 #include "coordinator/session.h"
-#include "net/tcp.h"
+#include "net/listener.h"
+#include "record/committed_slots.h"
 #include "record/summary.h"
 
 namespace w5xde {
@@ -29,11 +32,19 @@ namespace w5xde {
 // run is over. Drives the round (which decides) and the learner (which reckons). Loop thread only.
 class Coordinator final : private Session::Host {
  public:
+  // Adding up, checking and stepping this many floats takes some milliseconds.
+  static constexpr std::uint64_t kInlineFloats = 1024 * 1024;
+
   struct Options {
     std::string run;  // its name
     RunConfig config;
-    Address listen;
-    unsigned nodes_awaited = 1;  // training begins when so many are ready
+    unsigned nodes_awaited = 1;                   // training begins when this many are ready
+    unsigned threads = 0;                         // for heavy work, beside the loop's own
+    std::uint64_t inline_floats = kInlineFloats;  // more are added up and stepped beside the loop
+    Recorder::Database database = Recorder::Database::kept;
+    // A checkpoint that cannot be written is tried again after this time, then after twice that, and so on:
+    // five times, about half a minute in all. Then the run fails.
+    Duration checkpoint_retry = std::chrono::seconds(1);
   };
   // What a run begins or goes on with.
   struct Material {
@@ -45,8 +56,8 @@ class Coordinator final : private Session::Host {
   };
 
   // Listens at once; nodes wait until begin().
-  static Result<std::unique_ptr<Coordinator>> listen(AsioLoop& loop, Options options, RunFolder folder,
-                                                     const Log& log);
+  static Result<std::unique_ptr<Coordinator>> start(Loop& loop, const Listen& listen, Options options,
+                                                    RunFolder folder, const Log& log);
   ~Coordinator() override;
 
   const Address& address() const { return listener_->address(); }
@@ -61,7 +72,11 @@ class Coordinator final : private Session::Host {
   bool stopped_early() const { return stopping_; }
   // Some nodes are done with the step, and wait for the others.
   bool step_ends_soon() const { return phase_ == Phase::training && round_->front_ends_soon(); }
-  bool nodes_gone() const { return sessions_.empty() && parting_.empty(); }
+  // Every peer has closed its end, or is not waited for any longer.
+  bool nodes_gone() const;
+
+  // Whether its books balance and its queues are within their bounds. For tests.
+  Status check_books() const;
 
   Summary summary() const;
   StatusReport status() override;
@@ -72,8 +87,15 @@ class Coordinator final : private Session::Host {
 
  private:
   enum class Phase { waiting, training, finishing, ended };
+  // A checkpoint on its way to the disk.
+  struct Saving {
+    CheckpointInfo info;
+    std::vector<CheckpointBlock> blocks;
+    bool best = false;
+    std::optional<double> best_loss;  // once it is written
+  };
 
-  Coordinator(AsioLoop& loop, Options options, RunFolder folder, const Log& log);
+  Coordinator(Loop& loop, Options options, RunFolder folder, const Log& log);
 
   // Session::Host
   const Offer* run_offer() override { return material_ ? &offer_ : nullptr; }
@@ -90,6 +112,7 @@ class Coordinator final : private Session::Host {
   void gone(Session& session) override { parting_.erase(session.id()); }
 
   void accept(std::unique_ptr<Stream> stream);
+  bool has_room_for(const Stream& newcomer) const;
   void tick();
   void arm_tick();
   void measure_links();
@@ -98,6 +121,8 @@ class Coordinator final : private Session::Host {
 
   // How things travel (coordinator/transfer.cpp).
   Status begin_transfer(const CheckpointFile& checkpoint);
+  Status check_lease_size(const Material& material);
+  bool may_use_cache() const;
   Offer make_offer(const Material& material) const;
   OptimizerOptions optimizer_options() const;
   bool nodes_gather_momentum() const;
@@ -116,6 +141,7 @@ class Coordinator final : private Session::Host {
   std::string describe_down(const Session& session) const;
   void gather_feedback();
   void hand_over_feedback();
+  void drop_silent();
   void feedback_gone(const Session& session);
 
   void start_training();
@@ -129,11 +155,28 @@ class Coordinator final : private Session::Host {
   void forget_landing(NodeId node) { landings_.erase(node); }
   void forget_landings(SlotBlock answered);
   void step_parts();
+  void step_more_parts();
   void send_ahead(Session& session);
 
-  Status train_answer(Session& session, const Contribution& contribution, Reduction::Buffer values);
+  void keep_stay(const NodeSummary& stay);
+  // A contribution of which it is not known yet whether it counts.
+  struct Arrived {
+    NodeId node = 0;
+    Contribution contribution;
+    Reduction::Buffer values;
+    bool finite = true;
+  };
+  // Large ones one after the other.
+  void check(Arrived arrived);
+  void answered(Arrived arrived);
+  void add_up(const Contribution& contribution, Reduction::Buffer values);
+  Status train_answer(Session& session, Arrived& arrived);
+  // True: it counts.
+  Result<bool> take_answer(Session& session, Arrived& arrived);
   Status evaluation_answer(Session& session, const Contribution& contribution);
   Status bad_answer(Session& session, const Contribution& contribution);
+  void drop_refuted(const Session& session, const Contribution& contribution);
+  bool nobody_can(const Session& session, const Error& reason);
   bool too_stale(const Contribution& contribution) const;
   void tell(Session& session, const Contribution& contribution);
 
@@ -141,12 +184,29 @@ class Coordinator final : private Session::Host {
   // at hand is evaluated.
   bool gate_open() const { return !writing_ && !evaluating_; }
   // A run that is stopped begins no step, but ends one of which parts are taken.
-  bool may_step() const { return !stopping_ || learner_->next(); }
+  bool may_step() const { return !stopping_ || step_must_end(); }
+  // The step at hand cannot be left: parts of it are taken, or nodes with error feedback have begun with it,
+  // and what they hold back is of that step by now.
+  bool step_must_end() const { return learner_->next() || (version_out_ && nodes_hold_feedback()); }
+  bool nodes_hold_feedback() const;
   void advance();
+  // Work on as many floats: right here, or beside the loop where they are many. Until `then` has run, nobody
+  // else touches the learner, the reduction and what nodes are shown (busy_).
+  void heavy(std::uint64_t floats, const std::function<void()>& work, const std::function<void()>& then);
+  void go_on();
+  struct Commit {
+    Reduction::Buffer sum;
+    Sums sums;
+    bool applied = false;
+  };
   void commit_step();
+  void finish_step(const Commit& commit);
   void commit_async();
-  void committed(double loss, std::uint64_t samples, std::uint32_t slots);
+  void commit_waiting();
+  void committed(double loss, std::uint64_t samples, std::uint64_t first_slot, std::uint32_t slots);
   void record_step();
+  RunDatabase::NodeRow node_row(const Session& session) const;
+  void record_departure(const Session& session, const std::string& reason);
 
   // How the global batch grows, where it does (coordinator/growth.cpp).
   Status begin_growth(const CheckpointInfo& from);
@@ -157,14 +217,23 @@ class Coordinator final : private Session::Host {
   void report_growth(StatusReport& report) const;
 
   void begin_evaluation();
+  void begin_deciding_evaluation();
   void end_evaluation();
+  void leave_evaluation();
+  void judge_target();
+  // The version at hand was evaluated, and is better than the best that is saved.
+  bool is_best() const;
   bool run_over() const;
+  // No step is begun any more: the run is over when those that are open are committed.
+  bool ending() const { return out_of_time_ || stopping_ || target_in_sight_; }
   void try_finish();
   void write_checkpoint();
   void write_gathered();
+  void save(const std::shared_ptr<const Saving>& saving, unsigned failures);
   CheckpointInfo info() const;
+  AuditStats audit() const;
   void fail(Error error);
-  void diverged(std::string_view how);
+  void fail_diverged(std::string_view how);
   void end(Status status);
   void event(const std::string& text);
   double seconds() const;
@@ -172,11 +241,11 @@ class Coordinator final : private Session::Host {
   // Nodes that take part in a step; 0: all.
   std::size_t crew() const;
 
-  AsioLoop& loop_;
+  Loop& loop_;
   Options options_;
   Log log_;
   ThreadPool pool_;
-  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<Listener> listener_;
   std::map<NodeId, std::unique_ptr<Session>> sessions_;
   std::map<NodeId, std::unique_ptr<Session>> parting_;  // ended; what was said last is on its way
   NodeId next_node_ = 1;
@@ -196,6 +265,7 @@ class Coordinator final : private Session::Host {
   std::optional<GradientPolicy> parameter_policy_;
   double parameter_density_ = 0;
   AnswerForm answer_;  // of nodes whose answers are as the configuration says
+  LeaseSize lease_size_, evaluation_lease_size_;
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;
   std::optional<Round> round_;
@@ -206,6 +276,7 @@ class Coordinator final : private Session::Host {
   Phase phase_ = Phase::waiting;
   std::optional<Status> outcome_;
   bool stopping_ = false;
+  bool gave_up_ = false;  // async: stopping, and nodes did not finish what they hold in time
   bool out_of_time_ = false;
   Instant begun_;  // of training, in this process
   Instant ended_;
@@ -219,23 +290,43 @@ class Coordinator final : private Session::Host {
     Reduction::Buffer values;
   };
   std::deque<Waiting> waiting_;
-  std::map<std::pair<std::uint64_t, SlotBlock>, unsigned> bad_answers_;
+
+  bool version_out_ = false;  // some node may compute with the version at hand
+  bool busy_ = false;
+  std::deque<Arrived> arrived_;  // while it is
+  Loop::TimerId parts_timer_ = 0;
+  Doubts doubts_;
 
   bool evaluating_ = false;
+  // Of the parameters that would be saved if the run ended here. Where nodes were shown others, they are sent
+  // these for as long as it takes.
+  bool deciding_ = false;
+  std::optional<Broadcast> exact_broadcast_;
+  bool target_in_sight_ = false;  // an evaluation reached it; the one that decides is still to come
   std::map<std::uint32_t, Contribution> evaluations_;  // by first slot, so that their sum has one order
   std::optional<std::uint64_t> evaluated_version_;
+  bool evaluated_exactly_ = false;  // that version itself, not what a lossy codec showed of it
   std::optional<EvaluationStats> evaluation_;
-  std::optional<double> best_loss_;
+  std::optional<double> best_loss_;  // of the checkpoint that is saved as the best
 
   bool writing_ = false;
+  bool retrying_ = false;  // the disk refused it
+  Loop::TimerId retry_timer_ = 0;
   std::optional<std::uint64_t> checkpointed_version_;
   Instant checkpoint_due_;
 
   // What the summary and the audit say.
   CheckpointInfo counted_;
-  std::vector<NodeSummary> left_;  // nodes that are gone, by name
+  CommittedSlots committed_slots_;
+  std::vector<NodeSummary> left_;  // nodes that are gone, one entry for each name
   std::uint64_t nodes_seen_ = 0;
-  std::uint64_t nodes_unable_ = 0;  // left because they could not compute a lease
+  // Nodes that left because they could not compute a lease, and what the last of those leases was.
+  struct Unable {
+    std::string who;
+    std::string reason;
+    std::optional<Session::Slots> slots;
+  };
+  std::deque<Unable> unable_;
   std::uint64_t batches_here_ = 0;  // committed by this process
   std::string engine_, processor_;
   std::deque<StatusReport::Departure> departures_;
@@ -247,10 +338,8 @@ class Coordinator final : private Session::Host {
   Instant row_since_;
   double batches_per_second_ = 0;
   Instant progress_due_;
-  // Goes when the coordinator does: what the recorder's thread posts later asks it first.
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
-
-  Recorder recorder_;  // last: its thread must be done before the learner's memory, which it reads, is gone
+  std::unique_ptr<Background> background_;
+  Recorder recorder_;  // last: it must be done before the learner's memory, which it reads, is gone
 };
 
 }  // namespace w5xde

@@ -13,9 +13,11 @@ void FeedbackStore::take_over(std::span<const float> feedback) {
   add(orphan_, feedback);
 }
 
-void FeedbackStore::gather(std::set<NodeId> nodes) {
+void FeedbackStore::gather(const std::set<NodeId>& nodes, Instant now) {
   copies_.clear();
-  awaited_ = std::move(nodes);
+  std::map<NodeId, Instant> awaited;
+  for (const NodeId node : nodes) awaited[node] = awaits(node) ? awaited_.at(node) : now;
+  awaited_ = std::move(awaited);
 }
 
 void FeedbackStore::gathered(NodeId node, std::span<const float> feedback, bool kept) {

@@ -28,8 +28,8 @@ class FeedbackStore {
   bool orphaned() const { return !orphan_.empty(); }
   std::vector<float> hand_over() { return std::exchange(orphan_, {}); }
 
-  // A checkpoint waits for what these nodes have.
-  void gather(std::set<NodeId> nodes);
+  // A checkpoint waits for what these nodes have. Of those that it waits for already, it is known since when.
+  void gather(const std::set<NodeId>& nodes, Instant now);
   // `kept`: the node has nothing to do, and its copy is good for later checkpoints too.
   void gathered(NodeId node, std::span<const float> feedback, bool kept);
   bool has_copy(NodeId node) const { return kept_.contains(node); }
@@ -39,6 +39,8 @@ class FeedbackStore {
   void gone(NodeId node);
   bool gathering() const { return !awaited_.empty(); }
   bool awaits(NodeId node) const { return awaited_.contains(node); }
+  // Those that were asked and have not answered, with when they were asked.
+  const std::map<NodeId, Instant>& awaited() const { return awaited_; }
 
   // What a checkpoint has of it: all copies, and what nobody has. Good until the next gather().
   std::vector<CheckpointBlock> blocks();
@@ -51,7 +53,7 @@ class FeedbackStore {
   std::vector<float> orphan_;
   std::vector<float> copies_;  // of nodes that work, added up
   std::map<NodeId, std::vector<float>> kept_;
-  std::set<NodeId> awaited_;
+  std::map<NodeId, Instant> awaited_;
 };
 
 }  // namespace w5xde

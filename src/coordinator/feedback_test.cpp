@@ -31,7 +31,7 @@ TEST_F(FeedbackStoreTest, what_two_nodes_left_is_handed_over_as_one) {
 }
 
 TEST_F(FeedbackStoreTest, a_checkpoint_waits_for_all_but_those_that_are_gone) {
-  store_.gather({1, 2, 3});
+  store_.gather({1, 2, 3}, Instant());
   store_.gathered(1, block(1), false);
   store_.gathered(1, block(1), false);
   store_.gathered(9, block(100), false);
@@ -46,20 +46,27 @@ TEST_F(FeedbackStoreTest, a_checkpoint_waits_for_all_but_those_that_are_gone) {
   EXPECT_EQ(blocks[0].values[0], 5.5) << "once from each that was asked, and what nobody has";
 }
 
+TEST_F(FeedbackStoreTest, knows_since_when_it_waits_for_a_node) {
+  const Instant first{}, second = first + std::chrono::seconds(3);
+  store_.gather({1}, first);
+  store_.gather({1, 2}, second);
+  EXPECT_EQ(store_.awaited(), (std::map<NodeId, Instant>{{1, first}, {2, second}}));
+}
+
 TEST_F(FeedbackStoreTest, a_copy_of_a_node_that_rests_is_good_until_it_works_or_goes) {
   const auto total = [&] { return store_.blocks()[0].values[0]; };
-  store_.gather({1, 2});
+  store_.gather({1, 2}, Instant());
   store_.gathered(1, block(1), false);
   store_.gathered(2, block(2), true);
   EXPECT_TRUE(store_.has_copy(2));
   EXPECT_FALSE(store_.has_copy(1));
   EXPECT_EQ(total(), 3.0F);
-  store_.gather({1});
+  store_.gather({1}, Instant());
   store_.gathered(1, block(4), false);
   EXPECT_EQ(total(), 6.0F);
   store_.changed(2);
   EXPECT_FALSE(store_.has_copy(2));
-  store_.gather({1, 2});
+  store_.gather({1, 2}, Instant());
   store_.gathered(1, block(4), false);
   store_.gathered(2, block(3), true);
   store_.gone(2);
@@ -68,7 +75,7 @@ TEST_F(FeedbackStoreTest, a_copy_of_a_node_that_rests_is_good_until_it_works_or_
 
 TEST_F(FeedbackStoreTest, what_a_checkpoint_has_is_nobody_s_when_it_is_opened) {
   store_.take_over(block(2, 2));
-  store_.gather({});
+  store_.gather({}, Instant());
   auto blocks = store_.blocks();
   ASSERT_EQ(blocks.size(), 2u);
   const auto parameters = block(0);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace w5xde {
 
@@ -34,6 +35,7 @@ GlobalBatch::GlobalBatch(const Options& options, const BatchGrowthState& state)
 }
 
 std::optional<BatchGrowth> GlobalBatch::committed(std::uint64_t step) {
+  if (measured_) noise_ = *std::exchange(measured_, std::nullopt);
   const std::uint64_t samples =
       growths_.empty() ? std::uint64_t{options_.slots} * options_.batch : growths_.back().samples;
   const std::uint64_t since = growths_.empty() ? 0 : growths_.back().step;

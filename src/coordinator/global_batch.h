@@ -40,9 +40,11 @@ class GlobalBatch {
   // Goes on from the state of a checkpoint.
   GlobalBatch(const Options& options, const BatchGrowthState& state);
 
-  // The halves of the step that is being added up.
+  // The halves of the step that is being added up. They count when it is committed: a checkpoint that is
+  // written before that must not know of them, since the step is done again.
   void measure(const HalfSum& left, const HalfSum& right, std::uint64_t gradient_floats, ThreadPool* pool) {
-    noise_.add(left, right, gradient_floats, pool);
+    measured_ = noise_;
+    measured_->add(left, right, gradient_floats, pool);
   }
   // This step is in. What it makes of the steps from growth.step on, if anything.
   std::optional<BatchGrowth> committed(std::uint64_t step);
@@ -58,7 +60,8 @@ class GlobalBatch {
 
  private:
   Options options_;
-  NoiseScale noise_;
+  NoiseScale noise_;                    // of the steps that are committed
+  std::optional<NoiseScale> measured_;  // with the one that is not
   std::vector<BatchGrowth> growths_;
 };
 

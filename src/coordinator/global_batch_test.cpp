@@ -85,6 +85,17 @@ TEST(GlobalBatchTest, one_that_goes_on_from_a_saved_state_decides_the_same) {
   EXPECT_EQ(whole.state(), part->state());
 }
 
+TEST(GlobalBatchTest, what_was_measured_of_a_step_is_not_in_the_state_before_it_is_committed) {
+  GlobalBatch batch(options(), {});
+  measure(batch, 85);
+  EXPECT_EQ(batch.state(), BatchGrowthState());
+  batch.committed(0);
+  EXPECT_EQ(batch.state().steps, 1u);
+  const BatchGrowthState saved = batch.state();
+  measure(batch, 20);
+  EXPECT_EQ(batch.state(), saved) << "a run that goes on from here measures that step again";
+}
+
 TEST(GlobalBatchTest, the_learning_rate_follows_the_optimizer_or_what_was_asked_for) {
   const auto factor = [](OptimizerOptions::Kind kind, const std::string& scaling) {
     GlobalBatch::Options asked = options();

@@ -19,7 +19,6 @@ Status Coordinator::begin_growth(const CheckpointInfo& from) {
                                              .optimizer = config.optimizer},
                         before);
   for (const BatchGrowth& growth : before.growths) round_->grow(growth.step, global_batch_->slots_of(growth));
-  set_pace();
   return {};
 }
 
@@ -40,18 +39,20 @@ void Coordinator::grow() {
     round_->grow(growth->step, global_batch_->slots_of(*growth));
     event("the global batch grows from " + to_text(*growth));
   }
-  set_pace();
 }
 
-// Where the run ends with some epoch, the schedule goes with the data, since nobody knows how many steps that
-// makes.
+// The schedule follows the data: it counts steps of the first size, `step_slots()` slots each. Updates of an
+// async run are smaller than that, steps that have grown are larger. Only a run that grows and ends after so
+// many steps counts those: nobody knows how many slots they will have.
 void Coordinator::set_pace() {
+  const RunConfig& config = options_.config;
   const StepSlots& steps = round_->step_slots();
   const std::uint64_t step = round_->front_step();
-  const bool ends_in_slots = options_.config.slots_total(batches_->sampler().slots_per_epoch()) > 0;
-  learner_->set_pace(
-      {.schedule_step = ends_in_slots ? steps.first_slot_of(step) / options_.config.step_slots() : step,
-       .factor = global_batch_->rate_factor(steps.full_slots_of(step))});
+  const std::uint64_t slot =
+      config.mode == Mode::async ? counted_.slots_committed : steps.first_slot_of(step);
+  const bool by_slots = !global_batch_ || config.slots_total(batches_->sampler().slots_per_epoch()) > 0;
+  learner_->set_pace({.schedule_step = by_slots ? slot / config.step_slots() : step,
+                      .factor = global_batch_ ? global_batch_->rate_factor(steps.full_slots_of(step)) : 1});
 }
 
 void Coordinator::report_growth(Summary& summary) const {

@@ -59,7 +59,12 @@ Status Learner::restore(const CheckpointFile& checkpoint) {
     W5XDE_CHECK(checkpoint.read("buffers", *buffers_, values().subspan(parameters_->floats())));
   }
   version_ = checkpoint.info().version;
-  optimizer_.set_steps(checkpoint.info().optimizer_steps);
+  std::vector<std::uint64_t> without_gradient;
+  for (const auto& entry : parameters_->entries()) {
+    const auto found = checkpoint.info().steps_without_gradient.find(entry.name);
+    without_gradient.push_back(found == checkpoint.info().steps_without_gradient.end() ? 0 : found->second);
+  }
+  optimizer_.set_steps(checkpoint.info().optimizer_steps, without_gradient);
   // Step 0 has none yet: an optimizer begins with zeros.
   if (checkpoint.info().optimizer_steps == 0) return {};
   for (auto& state : optimizer_.states()) {
@@ -92,10 +97,15 @@ void Learner::give_back(Reduction::Buffer buffer) {
   if (buffer && spare_.size() < kSpareMax) spare_.push_back(std::move(buffer));
 }
 
-Learner::State Learner::copy() {
+Learner::State Learner::free_memory() {
   if (!other_ || other_.use_count() > 1) other_ = std::make_shared<AlignedBuffer>(floats_ * sizeof(float));
-  std::memcpy(other_->data(), state_->data(), floats_ * sizeof(float));
   return std::move(other_);
+}
+
+Learner::State Learner::copy() {
+  State memory = free_memory();
+  std::memcpy(memory->data(), state_->data(), floats_ * sizeof(float));
+  return memory;
 }
 
 // Of the floats from `first` on: parameters through the optimizer, buffers by the mean of what changed.
@@ -107,17 +117,20 @@ void Learner::step(const State& state, std::uint64_t first, std::span<const floa
       std::min<std::uint64_t>(sum.size(), parameters - std::min(parameters, first));
   optimizer_.step_part(first, floats.first(of_parameters), sum.first(of_parameters),
                        static_cast<float>(scale), rate_, pool_);
-  const auto weight = static_cast<float>(mean);
-  for (std::size_t i = of_parameters; i < sum.size(); ++i) floats[i] += sum[i] * weight;
+  // In double: a counter that every slot raised by one must rise by one, not by a little less.
+  for (std::size_t i = of_parameters; i < sum.size(); ++i)
+    floats[i] += static_cast<float>(static_cast<double>(sum[i]) * mean);
 }
 
 bool Learner::apply_part(std::span<const float> sum, std::uint64_t samples) {
   if (!all_finite(sum)) return false;
   if (!next_) {
-    next_ = copy();
+    next_ = free_memory();
     rate_ = learning_rate();
     optimizer_.begin_step();
   }
+  std::ranges::copy(floats_of(state_).subspan(stepped_, sum.size()),
+                    floats_of(next_).subspan(stepped_, sum.size()).begin());
   const double mean = 1 / static_cast<double>(samples);
   step(next_, stepped_, sum, mean, mean);
   stepped_ += sum.size();
@@ -150,6 +163,15 @@ bool Learner::apply(const AlignedBuffer& sum, std::uint64_t samples, double weig
   step(state_, 0, all, scale, mean);
   ++version_;
   return true;
+}
+
+std::map<std::string, std::uint64_t> Learner::steps_without_gradient() const {
+  std::map<std::string, std::uint64_t> counts;
+  const auto steps = optimizer_.steps_without_gradient();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i] > 0) counts[parameters_->entries()[i].name] = steps[i];
+  }
+  return counts;
 }
 
 std::vector<CheckpointBlock> Learner::blocks() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,7 @@ class Learner {
   // apply_part().
   std::vector<CheckpointBlock> blocks() const;
   std::uint64_t optimizer_steps() const { return optimizer_.steps(); }
+  std::map<std::string, std::uint64_t> steps_without_gradient() const;
 
  private:
   Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<const BlockLayout> buffers,
@@ -77,7 +79,8 @@ class Learner {
     return {reinterpret_cast<float*>(state->data()), floats_};
   }
   std::span<float> values() { return floats_of(state_); }
-  // A copy of the version at hand, in memory that no frame holds.
+  // Memory that no frame holds, and a copy of the version at hand in such.
+  State free_memory();
   State copy();
   void step(const State& state, std::uint64_t first, std::span<const float> sum, double scale, double mean);
 

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
+#include "learn/no_gradient.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {
@@ -85,6 +86,42 @@ TEST_F(LearnerTest, buffers_change_by_the_mean_of_their_changes_whatever_the_lea
   for (const std::size_t i : {32u, 33u}) {
     EXPECT_FLOAT_EQ(values(*learner)[i], before[i] + at(sum, i) / 4) << i;
   }
+}
+
+// 49 × (1 / 49) is a little less than 1 in float.
+TEST_F(LearnerTest, a_buffer_that_every_slot_raises_by_one_rises_by_one) {
+  for (const std::uint64_t samples : {49u, 41u, 47u, 65u, 1023u, 60'001u}) {
+    const auto learner = this->learner(sgd(0.5));
+    AlignedBuffer sum = sum_of(1);
+    at(sum, 32) = -values(*learner)[32];
+    ASSERT_TRUE(learner->apply(sum, 1, 1));
+    at(sum, 32) = static_cast<float>(samples);
+    ASSERT_TRUE(learner->apply(sum, samples, 1));
+    EXPECT_EQ(values(*learner)[32], 1.0F) << samples;
+  }
+}
+
+TEST_F(LearnerTest, a_parameter_without_a_gradient_is_left_alone_in_one_go_by_parts_and_resumed) {
+  const auto whole = learner(adam());
+  auto parts = learner(adam());
+  const auto begun = values(*whole);
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    AlignedBuffer sum = sum_of(step);
+    if (step % 2 == 0) std::fill_n(&at(sum, kBias), 2, kNoGradient);
+    const auto before = values(*whole);
+    ASSERT_TRUE(whole->apply(sum, 8, 1));
+    EXPECT_EQ(values(*whole)[kBias] == before[kBias], step % 2 == 0);
+    const std::span<const float> all(&at(sum, 0), kFloats);
+    ASSERT_TRUE(parts->apply_part(all.first(kBias + 1), 8));
+    ASSERT_TRUE(parts->apply(sum, 8, 1));
+    CheckpointInfo info{.version = parts->version(), .optimizer_steps = parts->optimizer_steps()};
+    info.steps_without_gradient = parts->steps_without_gradient();
+    ASSERT_TRUE(write_checkpoint(folder_ / "again", info, parts->blocks()).ok());
+    parts =
+        std::move(Learner::from(CheckpointFile::open(folder_ / "again").value(), adam(), nullptr)).value();
+  }
+  EXPECT_EQ(values(*whole), values(*parts));
+  EXPECT_EQ(parts->steps_without_gradient(), (std::map<std::string, std::uint64_t>{{"bias", 3}}));
 }
 
 TEST_F(LearnerTest, a_weight_scales_the_gradient_and_the_buffers_changes) {

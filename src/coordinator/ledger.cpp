@@ -1,43 +1,80 @@
 #include "coordinator/ledger.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
+#include <iterator>
 
 namespace w5xde {
 
-Ledger::Ledger(std::uint32_t slots, std::uint32_t block_slots_max) : slots_(slots), open_slots_(slots) {
+Ledger::Ledger(std::uint32_t slots, std::uint32_t block_slots_max) : slots_(slots) {
   for (std::uint32_t first = 0; first < slots;) {
-    const std::uint32_t count = std::min(slots - first, block_slots_max);
-    entries_[first] = {.block = {first, count}};
-    first += count;
+    const SlotBlock block{first, std::min(slots - first, block_slots_max)};
+    entries_[first] = {.block = block};
+    open(block);
+    first = block.end();
   }
+}
+
+void Ledger::open(SlotBlock block) {
+  open_[block.slot_count].insert(block.first_slot);
+  open_slots_ += block.slot_count;
+}
+
+void Ledger::close(SlotBlock block) {
+  const auto same_size = open_.find(block.slot_count);
+  same_size->second.erase(block.first_slot);
+  if (same_size->second.empty()) open_.erase(same_size);
+  open_slots_ -= block.slot_count;
+}
+
+SlotBlock Ledger::split(Entry& entry) {
+  const std::uint32_t half = entry.block.tree_slots() / 2;
+  const SlotBlock upper{entry.block.first_slot + half, entry.block.slot_count - half};
+  entries_[upper.first_slot] = {.block = upper};
+  open(upper);
+  entry.block.slot_count = half;
+  return upper;
+}
+
+void Ledger::skip(std::uint32_t slot) {
+  Entry* entry = &std::prev(entries_.upper_bound(slot))->second;
+  assert(entry->open());
+  close(entry->block);
+  while (entry->block.slot_count > 1) {
+    const SlotBlock upper = split(*entry);
+    if (slot < upper.first_slot) continue;
+    open(entry->block);
+    close(upper);
+    entry = &entries_.at(upper.first_slot);
+  }
+  entry->answered = true;
+  ++answered_slots_;
 }
 
 std::optional<SlotBlock> Ledger::lease(std::uint32_t slots_max, const Holder& holder,
                                        std::uint32_t slots_min) {
   assert(slots_max > 0);
   // The largest that fits; if all are too large, the smallest of them, so that large ones stay whole.
-  Entry* best = nullptr;
-  const auto better = [&](const Entry& entry) {
-    if (best == nullptr) return true;
-    const std::uint32_t count = entry.block.slot_count, best_count = best->block.slot_count;
-    if (best_count <= slots_max) return count <= slots_max && count > best_count;
-    return count < best_count;
-  };
-  for (auto& [first, entry] : entries_) {
-    if (entry.open() && entry.block.slot_count >= slots_min && better(entry)) best = &entry;
+  auto best = open_.upper_bound(slots_max);
+  if (best != open_.begin() && std::prev(best)->first >= slots_min) {
+    --best;
+  } else if (slots_min > slots_max) {
+    best = open_.lower_bound(slots_min);
   }
-  if (best == nullptr) return std::nullopt;
-  while (best->block.slot_count > slots_max) {
-    const std::uint32_t half = best->block.tree_slots() / 2;
-    const SlotBlock upper{best->block.first_slot + half, best->block.slot_count - half};
-    best->block.slot_count = half;
-    entries_[upper.first_slot] = {.block = upper};
-  }
-  best->holders.push_back(holder);
-  open_slots_ -= best->block.slot_count;
-  return best->block;
+  if (best == open_.end()) return std::nullopt;
+  Entry& entry = entries_.at(*best->second.begin());
+  close(entry.block);
+  while (entry.block.slot_count > slots_max) split(entry);
+  entry.holders.push_back(holder);
+  return entry.block;
+}
+
+bool Ledger::lease_block(SlotBlock block, const Holder& holder) {
+  const auto found = entries_.find(block.first_slot);
+  if (found == entries_.end() || found->second.block != block || !found->second.open()) return false;
+  close(block);
+  found->second.holders.push_back(holder);
+  return true;
 }
 
 void Ledger::lease_again(SlotBlock block, const Holder& holder) {
@@ -57,10 +94,22 @@ bool Ledger::answer(SlotBlock block) {
   return true;
 }
 
+bool Ledger::balanced() const {
+  std::uint32_t next = 0, open = 0, answered = 0;
+  for (const auto& [first, entry] : entries_) {
+    if (first != next || entry.block.first_slot != first || (entry.answered && !entry.holders.empty()))
+      return false;
+    next = entry.block.end();
+    if (entry.open()) open += entry.block.slot_count;
+    if (entry.answered) answered += entry.block.slot_count;
+  }
+  return next == slots_ && open == open_slots_ && answered == answered_slots_;
+}
+
 template <class Gone>
 std::uint32_t Ledger::void_leases(Entry& entry, const Gone& gone) {
   if (std::erase_if(entry.holders, gone) == 0 || !entry.open()) return 0;
-  open_slots_ += entry.block.slot_count;
+  open(entry.block);
   return entry.block.slot_count;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -48,28 +49,40 @@ class Ledger {
   // Leases the largest open block of at most slots_max slots (at least 1), cut from a larger one if need be.
   // None when no open block has as many as slots_min.
   std::optional<SlotBlock> lease(std::uint32_t slots_max, const Holder& holder, std::uint32_t slots_min = 1);
+  // Leases this very block. False: it is not open, or was cut since.
+  bool lease_block(SlotBlock block, const Holder& holder);
   // Leases a block that is out a second time.
   void lease_again(SlotBlock block, const Holder& holder);
 
   // True: the block is answered now, and other leases of it are void. False: it was answered before, or is no
   // block that was leased.
   bool answer(SlotBlock block);
+  // This slot, which is open, needs no answer: it was committed before the run was resumed.
+  void skip(std::uint32_t slot);
   // An answer that is of no use: the lease is void, and the block open again unless another node has it too.
   // Returns how many slots were opened.
   std::uint32_t reject(SlotBlock block, LeaseId lease);
   // All leases of a node that is gone are void. Returns how many slots were opened.
   std::uint32_t release(NodeId node);
 
+  // Every slot is in exactly one entry, and the counts are those of the entries. For tests.
+  bool balanced() const;
+
   // In the order of their slots.
   const std::map<std::uint32_t, Entry>& entries() const { return entries_; }
 
  private:
+  // Cuts a block that was just closed in two. It keeps the lower part; the upper one is open.
+  SlotBlock split(Entry& entry);
   template <class Gone>
   std::uint32_t void_leases(Entry& entry, const Gone& gone);
+  void open(SlotBlock block);
+  void close(SlotBlock block);
 
   std::uint32_t slots_;
-  std::uint32_t open_slots_;
+  std::uint32_t open_slots_ = 0;
   std::uint32_t answered_slots_ = 0;
+  std::map<std::uint32_t, std::set<std::uint32_t>> open_;  // by slot count: first slots of the open blocks
   std::map<std::uint32_t, Entry> entries_;  // by first slot; together they are every slot of the step, once
 };
 

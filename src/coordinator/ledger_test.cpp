@@ -101,11 +101,38 @@ TEST(Ledger, opens_a_rejected_block) {
   EXPECT_EQ(ledger.open_slots(), 4u);
 }
 
+TEST(LedgerTest, slots_that_are_skipped_are_never_leased_and_the_others_still_are) {
+  Ledger ledger(22);
+  for (const std::uint32_t slot : {0u, 5u, 6u, 21u}) ledger.skip(slot);
+  EXPECT_EQ(ledger.open_slots(), 18u);
+  EXPECT_EQ(ledger.answered_slots(), 4u);
+  std::vector<bool> leased(22);
+  for (LeaseId lease = 1; const auto block = ledger.lease(4, holder(1, lease)); ++lease) {
+    EXPECT_TRUE(block->valid());
+    for (std::uint32_t slot = block->first_slot; slot < block->end(); ++slot) leased[slot] = true;
+    EXPECT_TRUE(ledger.answer(*block));
+  }
+  EXPECT_TRUE(ledger.complete());
+  for (std::uint32_t slot = 0; slot < 22; ++slot)
+    EXPECT_EQ(leased[slot], slot != 0 && slot != 5 && slot != 6 && slot != 21) << slot;
+}
+
 TEST(LedgerTest, no_block_is_larger_than_asked_for) {
   Ledger ledger(22, 8);
   std::vector<std::uint32_t> sizes;
   for (const auto& [first, entry] : ledger.entries()) sizes.push_back(entry.block.slot_count);
   EXPECT_EQ(sizes, (std::vector<std::uint32_t>{8, 8, 6}));
+}
+
+TEST(Ledger, leases_the_very_block_that_was_rejected) {
+  Ledger ledger(8);
+  const SlotBlock block = *ledger.lease(2, {1, 1, {}});
+  ledger.reject(block, 1);
+  EXPECT_FALSE(ledger.lease_block({0, 4}, {2, 2, {}})) << "it was cut";
+  EXPECT_TRUE(ledger.lease_block(block, {2, 2, {}}));
+  EXPECT_FALSE(ledger.lease_block(block, {2, 3, {}})) << "it is out";
+  EXPECT_EQ(ledger.open_slots(), 6u);
+  EXPECT_TRUE(ledger.answer(block));
 }
 
 }  // namespace

@@ -32,9 +32,8 @@ Status Coordinator::landing(Session& session, const Contribution& contribution, 
   if (phase_ != Phase::training || options_.config.mode != Mode::sync) return {};
   // A step that is begun is ended, as long as it goes on, whoever brings it.
   if (stopping_ && round_->awaits(session.id(), contribution.lease_id)) stop_asked_ = loop_.now();
-  const auto part = values.first(landed).subspan(contribution.first_float);
-  // What is no number is dealt with when all of it is here.
-  if (!std::isfinite(contribution.loss_sum) || !all_finite(part)) {
+  // One that is not finite is dealt with when all of it is here.
+  if (!std::isfinite(contribution.loss_sum) || !session.arriving_finite()) {
     forget_landing(session.id());
     return {};
   }
@@ -54,18 +53,31 @@ Status Coordinator::landing(Session& session, const Contribution& contribution, 
 }
 
 void Coordinator::step_parts() {
-  if (landings_.empty() || !gate_open() || !may_step() || !by_parts()) return;
+  if (busy_ || landings_.empty() || !gate_open() || !may_step() || !by_parts()) return;
   const auto landing = landings();
-  const Reduction::Part part = reduction_->next_part(landing);
+  Reduction::Part part = reduction_->next_part(landing);
   if (part.empty()) return;
+  // Much may have landed while the gate was closed.
+  const std::uint64_t last = part.first + std::max(part_floats_, options_.inline_floats);
+  if (last < part.last) step_more_parts();
+  part.last = std::min(part.last, last);
   if (!learner_->apply_part(reduction_->take_part(part, landing, &pool_), part.samples))
-    return diverged("its gradient is not finite");
+    return fail_diverged("its gradient is not finite");
   for (auto& [id, session] : sessions_) send_ahead(*session);
+}
+
+// When others have had their turn on the loop.
+void Coordinator::step_more_parts() {
+  loop_.cancel(parts_timer_);
+  parts_timer_ = loop_.after(Duration::zero(), [this] {
+    if (phase_ == Phase::training) step_parts();
+  });
 }
 
 // To a node that has leases of the next step, and has taken what it was sent before: nothing piles up for it.
 void Coordinator::send_ahead(Session& session) {
-  if (stopping_ || !session.is_ready() || !learner_->next() || !session.has_lease_of(learner_->version() + 1))
+  if (stopping_ || busy_ || !session.is_ready() || !learner_->next() ||
+      !session.has_lease_of(learner_->version() + 1))
     return;
   if (session.connection().queued_bytes() > 0) return;
   if (Status sent = session.send_ahead(*learner_, *broadcast_, codec_down()); !sent.ok())

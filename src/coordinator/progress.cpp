@@ -12,37 +12,87 @@ namespace w5xde {
 
 namespace {
 
+constexpr unsigned kCheckpointTries = 6;
+// How long peers have to hear the last word when the run has ended.
+constexpr auto kFarewellPatience = std::chrono::seconds(30);
 constexpr auto kRowEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
 // Everything that may have become possible, in order.
 void Coordinator::advance() {
-  if (phase_ != Phase::training) return;
+  if (phase_ != Phase::training || busy_) return;
   // The best version is saved at once: not while another checkpoint is written.
   if (evaluating_ && !writing_ && round_->evaluation_complete()) end_evaluation();
   if (options_.config.mode == Mode::sync) {
-    while (phase_ == Phase::training && gate_open() && round_->front_complete() && may_step()) commit_step();
+    while (phase_ == Phase::training && !busy_ && gate_open() && round_->front_complete() && may_step())
+      commit_step();
     if (phase_ == Phase::training) step_parts();
   } else {
     commit_async();
   }
-  if (phase_ == Phase::training) try_finish();
+  if (phase_ == Phase::training && !busy_) try_finish();
+}
+
+void Coordinator::heavy(std::uint64_t floats, const std::function<void()>& work,
+                        const std::function<void()>& then) {
+  assert(!busy_);
+  if (floats <= options_.inline_floats) {
+    work();
+    return then();
+  }
+  busy_ = true;
+  background_->run(work, [this, then] {
+    busy_ = false;
+    then();
+    go_on();
+  });
+}
+
+// What had to wait while the learner was busy.
+void Coordinator::go_on() {
+  while (!busy_ && !arrived_.empty() && phase_ == Phase::training) {
+    Arrived next = std::move(arrived_.front());
+    arrived_.pop_front();
+    check(std::move(next));
+  }
+  if (busy_ || phase_ != Phase::training) return;
+  advance();
+  pump();
+  for (auto& [id, session] : sessions_) {
+    if (session->is_ready() && session->connection().queued_bytes() == 0) drained(*session);
+  }
 }
 
 void Coordinator::commit_step() {
-  Sums sums;
-  Reduction::Buffer sum = reduction_->take(sums);
+  const auto commit = std::make_shared<Commit>();
+  commit->sum = reduction_->take(commit->sums);
+  heavy(
+      learner_->floats() - learner_->stepped(),
+      [this, commit] {
+        commit->applied = learner_->apply(*commit->sum, commit->sums.samples, 1);
+        if (commit->applied) broadcast_->show(*learner_);
+      },
+      [this, commit] {
+        learner_->give_back(std::move(commit->sum));
+        finish_step(*commit);
+      });
+}
+
+bool Coordinator::nodes_hold_feedback() const {
+  return std::ranges::any_of(sessions_, [](const auto& member) { return member.second->has_feedback(); });
+}
+
+void Coordinator::finish_step(const Commit& commit) {
+  version_out_ = false;
+  if (!commit.applied) return fail_diverged("the gradient's norm is not finite");
+  const Sums& sums = commit.sums;
+  const std::uint64_t first_slot = round_->step_slots().first_slot_of(round_->front_step());
   const std::uint32_t slots = round_->slots_of(round_->front_step());
-  const bool applied = learner_->apply(*sum, sums.samples, 1);
-  learner_->give_back(std::move(sum));
-  if (!applied) return diverged("the gradient's norm is not finite");
   landings_.clear();
-  broadcast_->show(*learner_);
   round_->commit(loop_.now());
   grow();
   begin_reduction();
-  bad_answers_.clear();
   counted_.step = round_->front_step();
   const auto send_all = [this] {
     if (stopping_) return;
@@ -51,38 +101,53 @@ void Coordinator::commit_step() {
   // What a checkpoint asks of the nodes comes before what makes them go on.
   const bool due = loop_.now() >= checkpoint_due_;
   if (!due) send_all();
-  committed(sums.loss / static_cast<double>(sums.samples), sums.samples, slots);
+  committed(sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots);
   if (!due) return;
   write_checkpoint();
   if (phase_ == Phase::training) send_all();
 }
 
 void Coordinator::commit_async() {
-  while (gate_open() && !waiting_.empty() && phase_ == Phase::training) {
-    Waiting next = std::move(waiting_.front());
-    waiting_.pop_front();
-    const Contribution& contribution = next.contribution;
-    const std::uint64_t staleness = learner_->version() - std::min(learner_->version(), contribution.version);
-    const std::uint64_t max = options_.config.max_staleness;
-    const double weight = staleness <= max ? 1 : static_cast<double>(max) / static_cast<double>(staleness);
-    const bool applied = learner_->apply(*next.values, contribution.samples, weight);
-    learner_->give_back(std::move(next.values));
-    if (!applied)
-      return fail(invalid("training diverged: the gradient's norm is not finite. Lower --learning-rate"));
-    committed(contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
-              contribution.block.slot_count);
-  }
-  if (!gate_open() || !waiting_.empty() || !round_->drained() || phase_ != Phase::training) return;
+  while (!busy_ && gate_open() && !waiting_.empty() && phase_ == Phase::training) commit_waiting();
+  if (busy_ || !gate_open() || !waiting_.empty() || phase_ != Phase::training) return;
   counted_.step = round_->front_step();
-  if (loop_.now() >= checkpoint_due_ && !stopping_) write_checkpoint();
+  if (round_->drained() && loop_.now() >= checkpoint_due_ && !stopping_) write_checkpoint();
 }
 
-void Coordinator::committed(double loss, std::uint64_t samples, std::uint32_t slots) {
+void Coordinator::commit_waiting() {
+  const auto next = std::make_shared<Waiting>(std::move(waiting_.front()));
+  waiting_.pop_front();
+  const std::uint64_t version = next->contribution.version;
+  const std::uint64_t staleness = learner_->version() - std::min(learner_->version(), version);
+  const std::uint64_t max = options_.config.max_staleness;
+  const double weight = staleness <= max ? 1 : static_cast<double>(max) / static_cast<double>(staleness);
+  const auto applied = std::make_shared<bool>(false);
+  heavy(
+      learner_->floats(),
+      [this, next, weight, applied] {
+        *applied = learner_->apply(*next->values, next->contribution.samples, weight);
+      },
+      [this, next, applied] {
+        learner_->give_back(std::move(next->values));
+        const Contribution& contribution = next->contribution;
+        if (!*applied)
+          return fail(
+              diverged("training diverged: the gradient's norm is not finite. Lower --learning-rate"));
+        const std::uint64_t first_slot = round_->step_slots().first_slot_of(contribution.step);
+        committed(contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
+                  first_slot + contribution.block.first_slot, contribution.block.slot_count);
+      });
+}
+
+void Coordinator::committed(double loss, std::uint64_t samples, std::uint64_t first_slot,
+                            std::uint32_t slots) {
   if (counted_.slots_committed == 0) counted_.loss_first = loss;
   counted_.loss_last = loss;
   counted_.loss_total += loss;
   counted_.samples_committed += samples;
   counted_.slots_committed += slots;
+  committed_slots_.add(first_slot, slots);
+  set_pace();
   counted_.evaluation_loss.reset();
   counted_.evaluation_accuracy.reset();
   batches_here_ += slots;
@@ -115,11 +180,50 @@ void Coordinator::record_step() {
   row_since_ = loop_.now();
 }
 
+RunDatabase::NodeRow Coordinator::node_row(const Session& session) const {
+  return {.name = session.name(),
+          .peer = session.peer(),
+          .engine = session.about().engine,
+          .joined_seconds = session.joined_seconds};
+}
+
+void Coordinator::record_departure(const Session& session, const std::string& reason) {
+  RunDatabase::NodeRow row = node_row(session);
+  row.left_seconds = seconds();
+  row.reason = reason;
+  row.batches = session.tally.batches;
+  recorder_.add(row);
+}
+
 void Coordinator::begin_evaluation() {
   evaluating_ = true;
   evaluations_.clear();
   round_->begin_evaluation(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()),
-                           loop_.now());
+                           loop_.now(), evaluation_lease_size_.slots_max(may_use_cache()));
+}
+
+// Nodes compute with what they are shown, which a lossy codec makes differ from the parameters. They go back
+// to that afterwards, so that the run has the same bits whether it was judged or not. No lease of a step is
+// out meanwhile.
+void Coordinator::begin_deciding_evaluation() {
+  deciding_ = true;
+  if (!broadcast_->shown().empty()) {
+    exact_broadcast_.emplace(shape_, Broadcast::Options{options_.config.transport.generic(), part_floats_},
+                             &pool_, loop_);
+    for (auto& [id, session] : sessions_) session->forget_version();
+  }
+  gather_feedback();  // for the checkpoint after it: it comes up while the parameters go down
+  begin_evaluation();
+}
+
+// Whether it is complete or not.
+void Coordinator::leave_evaluation() {
+  evaluating_ = deciding_ = false;
+  evaluations_.clear();
+  round_->end_evaluation();
+  if (!exact_broadcast_) return;
+  exact_broadcast_.reset();
+  for (auto& [id, session] : sessions_) session->forget_version();
 }
 
 void Coordinator::end_evaluation() {
@@ -135,51 +239,66 @@ void Coordinator::end_evaluation() {
   Sums sums;
   (void)tree.take(sums);
   const auto samples = static_cast<double>(sums.samples);
-  evaluating_ = false;
-  round_->end_evaluation();
   evaluated_version_ = learner_->version();
-  evaluation_ = {.loss = sums.loss / samples,
-                 .accuracy = material_->evaluation->classes() > 0 ? correct / samples : kUnknown};
+  evaluated_exactly_ = exact_broadcast_ || broadcast_->shown().empty();
+  // A model with a loss of its own gives no outputs that could be compared with classes.
+  const bool classifies = material_->evaluation->classes() > 0 && material_->loss != "own";
+  evaluation_ = {.loss = sums.loss / samples, .accuracy = classifies ? correct / samples : kUnknown};
   counted_.evaluation_loss = evaluation_->loss;
   if (!std::isnan(evaluation_->accuracy)) counted_.evaluation_accuracy = evaluation_->accuracy;
   recorder_.add(RunDatabase::EvaluationRow{.step = steps_done(),
                                            .loss = evaluation_->loss,
                                            .accuracy = evaluation_->accuracy,
                                            .samples = static_cast<std::uint64_t>(samples)});
-  event(fmt::format("evaluation at step {}: loss {:.4f}, accuracy {:.4f}", steps_done(), evaluation_->loss,
-                    evaluation_->accuracy));
-  if (options_.config.target_accuracy > 0 && evaluation_->accuracy >= options_.config.target_accuracy &&
-      !out_of_time_) {
-    event(fmt::format("the target of {} is reached", options_.config.target_accuracy));
-    out_of_time_ = true;
-    round_->hold(true);
-  }
-  if (!best_loss_ || evaluation_->loss < *best_loss_) {
-    best_loss_ = evaluation_->loss;
+  event(fmt::format("evaluation at step {}: loss {:.4f}{}", steps_done(), evaluation_->loss,
+                    classifies ? fmt::format(", accuracy {:.4f}", evaluation_->accuracy) : ""));
+  if (options_.config.target_accuracy > 0) judge_target();
+  leave_evaluation();
+  if (is_best()) {
+    checkpointed_version_.reset();  // what was saved of it does not say so
     // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
-    const bool dear =
-        std::ranges::any_of(sessions_, [](const auto& member) { return member.second->has_feedback(); });
-    const bool due = !dear || loop_.now() >= checkpoint_due_;
-    if (options_.config.mode == Mode::sync && !run_over() && due) write_checkpoint();
+    // And nodes have gone on meanwhile: what they hold back now is of a later step.
+    if (options_.config.mode == Mode::sync && !run_over() && !nodes_hold_feedback()) write_checkpoint();
   }
+}
+
+// An evaluation on the way may be of what nodes were shown, and steps are under way behind it. So it only
+// stops new steps; when the open ones are committed, an evaluation of the parameters as they are decides.
+void Coordinator::judge_target() {
+  const double target = options_.config.target_accuracy;
+  const bool reached = evaluation_->accuracy >= target;
+  if (!target_in_sight_) {
+    if (!reached || deciding_ || out_of_time_) return;
+    target_in_sight_ = true;
+    round_->hold(true);
+    return;
+  }
+  if (!deciding_) return;
+  if (reached) return event(fmt::format("the target of {} is reached", target));
+  target_in_sight_ = false;
+  if (ending() || round_->finished()) return;
+  event(fmt::format("the parameters themselves do not reach the target of {}: training goes on", target));
+  round_->hold(false);
+}
+
+// A loss that is no number is never the best.
+bool Coordinator::is_best() const {
+  if (evaluated_version_ != learner_->version() || !std::isfinite(evaluation_->loss)) return false;
+  return !best_loss_ || !std::isfinite(*best_loss_) || evaluation_->loss < *best_loss_;
 }
 
 bool Coordinator::run_over() const {
-  return round_->finished() || ((out_of_time_ || stopping_) && round_->drained());
+  return round_->finished() || (ending() && round_->drained());
 }
 
 void Coordinator::try_finish() {
-  const bool stop_now = stopping_ && options_.config.mode == Mode::sync && !learner_->next();
+  // A step of which parts are taken cannot be saved. An async run waits for what is out while there is
+  // anybody to bring it.
+  const bool stop_now =
+      stopping_ && (options_.config.mode == Mode::sync ? !step_must_end() : gave_up_ || round_->nodes() == 0);
   if (!gate_open() || !waiting_.empty() || !(stop_now || run_over())) return;
-  if (!stopping_ && evaluation_batches_ && evaluated_version_ != learner_->version()) {
-    // The last word is on the parameters as they are.
-    if (!broadcast_->shown().empty()) {
-      broadcast_->refresh();
-      for (auto& [id, session] : sessions_) session->forget_version();
-    }
-    gather_feedback();  // for the checkpoint after it: it comes up while the parameters go down
-    return begin_evaluation();
-  }
+  const bool evaluated = evaluated_version_ == learner_->version() && evaluated_exactly_;
+  if (!stopping_ && evaluation_batches_ && !evaluated) return begin_deciding_evaluation();
   if (checkpointed_version_ != learner_->version()) return write_checkpoint();
   end(Status());
 }
@@ -187,9 +306,11 @@ void Coordinator::try_finish() {
 CheckpointInfo Coordinator::info() const {
   CheckpointInfo info = counted_;
   info.version = learner_->version();
-  info.next_slot = counted_.slots_committed;
+  info.next_slot = round_->step_slots().first_slot_of(counted_.step);
+  info.slots_ahead = committed_slots_.after(info.next_slot);
   info.seed = options_.config.seed;
   info.optimizer_steps = learner_->optimizer_steps();
+  info.steps_without_gradient = learner_->steps_without_gradient();
   info.slots_leased_again += round_->slots_leased_again();
   info.duplicates_dropped += round_->duplicates_dropped();
   info.seconds = seconds();
@@ -202,14 +323,6 @@ CheckpointInfo Coordinator::info() const {
 }
 
 void Coordinator::write_checkpoint() {
-  const auto blocks = learner_->blocks();
-  // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
-  if (!std::ranges::all_of(blocks, all_finite, &CheckpointBlock::values)) {
-    return fail(invalid(
-        fmt::format("training diverged by step {}: parameters are not finite. Lower --learning-rate or "
-                    "set --clip-norm, and go on from the last checkpoint",
-                    steps_done())));
-  }
   assert(!writing_ && !learner_->next());
   writing_ = true;
   round_->disturbed();
@@ -222,24 +335,41 @@ void Coordinator::write_gathered() {
   auto blocks = learner_->blocks();
   for (const CheckpointBlock& block : feedback_->blocks()) blocks.push_back(block);
   if (!broadcast_->shown().empty()) blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
-  const std::uint64_t version = learner_->version();
-  const bool best = evaluated_version_ == version && best_loss_ == evaluation_->loss;
-  const auto done = [this, version, alive = std::weak_ptr(alive_)](const Recorder::Written& written) {
-    if (alive.expired()) return;
+  const bool best = is_best();
+  save(std::make_shared<Saving>(
+           Saving{info(), std::move(blocks), best, best ? std::optional(evaluation_->loss) : best_loss_}),
+       0);
+}
+
+// A full disk or a lack of descriptors may pass: it is tried again before the run is given up. Meanwhile
+// nodes compute, and commits wait.
+void Coordinator::save(const std::shared_ptr<const Saving>& saving, unsigned failures) {
+  const auto done = [this, saving, failures](const Recorder::Written& written) {
+    if (!written.status.ok() && written.status.error().kind == ErrorKind::diverged)
+      return fail(written.status.error());
+    retrying_ = !written.status.ok() && failures + 1 < kCheckpointTries && phase_ != Phase::ended;
+    if (retrying_) {
+      const Duration delay = options_.checkpoint_retry * (1U << failures);
+      event(fmt::format("checkpoint of step {} failed: {}; trying again in {:.0f} s", written.step,
+                        written.status.error().message, seconds_of(delay)));
+      retry_timer_ = loop_.after(delay, [this, saving, failures] { save(saving, failures + 1); });
+      return;
+    }
     writing_ = false;
     checkpoint_due_ = loop_.now() + duration_of(options_.config.checkpoint_seconds);
-    checkpointed_version_ = version;
+    checkpointed_version_ = saving->info.version;
     if (!written.status.ok()) {
       constexpr auto kAdvice = "writing a checkpoint; free some space and start the run again";
       return fail(Error(written.status.error()).within(kAdvice));
     }
+    best_loss_ = saving->best_loss;
     event(fmt::format("checkpoint of step {}", written.step));
     if (phase_ != Phase::training) return;
-    if (!out_of_time_ && !stopping_) round_->hold(false);
+    if (!ending()) round_->hold(false);
     advance();
     pump();
   };
-  recorder_.checkpoint(info(), std::move(blocks), best, options_.config.keep, done);
+  recorder_.checkpoint(saving->info, saving->blocks, saving->best, options_.config.keep, done);
 }
 
 void Coordinator::stop(const std::string& reason) {
@@ -249,11 +379,13 @@ void Coordinator::stop(const std::string& reason) {
   stop_asked_ = loop_.now();
   if (phase_ == Phase::waiting) return end(Status());
   round_->hold(true);
+  // What is committed is saved at once: the nodes that evaluate may be gone already.
+  if (evaluating_) leave_evaluation();
   advance();
 }
 
-void Coordinator::diverged(std::string_view how) {
-  fail(invalid(
+void Coordinator::fail_diverged(std::string_view how) {
+  fail(diverged(
       fmt::format("training diverged at step {}: {}. Lower --learning-rate or set --clip-norm, and go on "
                   "from the last checkpoint",
                   round_->front_step(), how)));
@@ -269,15 +401,24 @@ void Coordinator::end(Status status) {
   if (round_ && phase_ == Phase::training) record_step();
   crew_at_end_ = crew();
   ended_ = loop_.now();
+  // Finishes what it was doing: the summary is of all that.
+  background_.reset();
   if (on_finishing) on_finishing();
-  recorder_.flush();
-  phase_ = Phase::ended;
   const std::string farewell = !status.ok() ? "the run failed: " + status.error().message
                                : stopping_  ? "the coordinator was stopped; the run can be resumed"
                                             : "the run is finished";
+  for (auto& [id, session] : sessions_) {
+    if (session->is_ready()) record_departure(*session, farewell);
+  }
+  recorder_.flush();
+  phase_ = Phase::ended;
   for (auto& [id, session] : sessions_) session->close(disconnected(farewell));
   listener_.reset();
   outcome_ = std::move(status);
+}
+
+bool Coordinator::nodes_gone() const {
+  return (sessions_.empty() && parting_.empty()) || (outcome_ && loop_.now() - ended_ >= kFarewellPatience);
 }
 
 std::size_t Coordinator::crew() const {

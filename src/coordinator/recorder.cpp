@@ -1,12 +1,18 @@
 #include "coordinator/recorder.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
+
+#include "coordinator/learner.h"
 
 namespace w5xde {
 
-Recorder::Recorder(Loop& loop, RunFolder folder, const Log& log)
-    : loop_(loop), folder_(std::move(folder)), log_(log) {
-  thread_.submit([this] {
+Recorder::Recorder(Loop& loop, RunFolder folder, Database database, const Log& log)
+    : loop_(loop), folder_(std::move(folder)), log_(log), background_(loop.background()) {
+  if (database == Database::none) return;
+  background_->run([this] {
     auto opened = RunDatabase::open(folder_.database());
     if (opened.ok()) {
       database_.emplace(std::move(*opened));
@@ -19,7 +25,7 @@ Recorder::Recorder(Loop& loop, RunFolder folder, const Log& log)
 Recorder::~Recorder() = default;
 
 void Recorder::submit(std::function<Status(RunDatabase&)> task) {
-  thread_.submit([this, task = std::move(task)] {
+  background_->run([this, task = std::move(task)] {
     if (!database_) return;
     const Status status = task(*database_);
     if (!status.ok() && !database_failed_) log_.error("{}; training goes on", status.error().message);
@@ -27,28 +33,35 @@ void Recorder::submit(std::function<Status(RunDatabase&)> task) {
   });
 }
 
-void Recorder::resume(std::uint64_t step) {
-  submit([step](RunDatabase& database) { return database.forget_after(step); });
+void Recorder::resume(const RunDatabase::Resumption& from) {
+  submit([from](RunDatabase& database) { return database.resume(from); });
 }
 
 void Recorder::checkpoint(const CheckpointInfo& info, std::vector<CheckpointBlock> blocks, bool best,
                           unsigned keep, std::function<void(Written)> done) {
-  thread_.submit([this, info, blocks = std::move(blocks), best, keep, done = std::move(done)] {
-    const Instant begun = SteadyClock().now();
+  const auto written = std::make_shared<Written>(Written{.step = info.step});
+  const auto write = [this, info, blocks = std::move(blocks), best, keep, written] {
+    const Instant begun = loop_.now();
     const auto path = folder_.checkpoint_path(info.step);
-    Status status = write_checkpoint(path, info, blocks);
-    if (status.ok()) status = folder_.retain(info.step, best, keep);
-    if (status.ok() && database_) {
-      std::error_code ignored;  // the size is for people
-      (void)database_->add(
-          RunDatabase::CheckpointRow{.step = info.step,
-                                     .file = path.filename().string(),
-                                     .bytes = std::filesystem::file_size(path, ignored),
-                                     .write_seconds = seconds_of(SteadyClock().now() - begun)});
-      (void)database_->flush();
+    // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
+    if (!std::ranges::all_of(blocks, all_finite, &CheckpointBlock::values)) {
+      written->status = diverged(
+          fmt::format("training diverged by step {}: parameters are not finite. Lower --learning-rate or set "
+                      "--clip-norm, and go on from the last checkpoint",
+                      info.step));
+      return;
     }
-    loop_.post([step = info.step, status, done] { done({step, status}); });
-  });
+    written->status = write_checkpoint(path, info, blocks, folder_.disk());
+    if (written->status.ok()) written->status = folder_.retain(info.step, best, keep);
+    if (!written->status.ok() || !database_) return;
+    std::error_code ignored;  // the size is for people
+    (void)database_->add(RunDatabase::CheckpointRow{.step = info.step,
+                                                    .file = path.filename().string(),
+                                                    .bytes = std::filesystem::file_size(path, ignored),
+                                                    .write_seconds = seconds_of(loop_.now() - begun)});
+    (void)database_->flush();
+  };
+  background_->run(write, [written, done = std::move(done)] { done(*written); });
 }
 
 }  // namespace w5xde

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "net/loop.h"
 #include "record/checkpoint.h"
 #include "record/run_database.h"
@@ -14,21 +13,23 @@
 
 namespace w5xde {
 
-// Writes the run folder from a thread of its own, so that a slow disk does not hold up the pool. Loop thread
-// only.
+// Writes the run folder beside the loop, so that a slow disk does not hold up the pool. Loop thread only.
 class Recorder {
  public:
-  Recorder(Loop& loop, RunFolder folder, const Log& log);
+  // Without a database, checkpoints are all that is recorded.
+  enum class Database { none, kept };
+  Recorder(Loop& loop, RunFolder folder, Database database, const Log& log);
   ~Recorder();  // writes what it was given
 
-  // Begins with the rows of the first `step` steps.
-  void resume(std::uint64_t step);
+  // Begins with the rows up to there.
+  void resume(const RunDatabase::Resumption& from);
 
   struct Written {
     std::uint64_t step = 0;
     Status status;
   };
-  // The blocks must not change until `done` is called, on the loop.
+  // The blocks must not change until `done` is called, on the loop. `diverged`, and nothing is written, when
+  // they are not finite.
   void checkpoint(const CheckpointInfo& info, std::vector<CheckpointBlock> blocks, bool best, unsigned keep,
                   std::function<void(Written)> done);
 
@@ -50,11 +51,11 @@ class Recorder {
   Loop& loop_;
   RunFolder folder_;
   Log log_;
-  // The recorder thread's own.
+  // The background's own.
   std::optional<RunDatabase> database_;
   bool database_failed_ = false;
 
-  ThreadPool thread_{1};  // last: it must be gone before what it works with
+  std::unique_ptr<Background> background_;  // last: it must be gone before what it works with
 };
 
 }  // namespace w5xde

@@ -26,6 +26,7 @@ void merge(std::vector<NodeSummary>& nodes, const NodeSummary& stay) {
   same->bytes_received += stay.bytes_received;
   same->network_seconds += stay.network_seconds;
   same->compression_seconds += stay.compression_seconds;
+  same->loop_longest_seconds = std::max(same->loop_longest_seconds, stay.loop_longest_seconds);
   same->compute_seconds += stay.compute_seconds;
   same->lanes = std::max(same->lanes, stay.lanes);
   same->compression_ratio = stay.compression_ratio;
@@ -35,12 +36,57 @@ void merge(std::vector<NodeSummary>& nodes, const NodeSummary& stay) {
 
 }  // namespace
 
+Status Coordinator::check_books() const {
+  if (round_) {
+    if (const std::string wrong = round_->imbalance(); !wrong.empty()) return corrupt(wrong);
+  }
+  const Limits limits;
+  if (sessions_.size() + parting_.size() > limits.connections_max) return corrupt("too many connections");
+  for (const auto& [id, session] : sessions_) {
+    const Connection& connection = session->connection();
+    if (connection.queued_bytes() > limits.send_queue_bytes_max ||
+        connection.queued_frames() > limits.send_queue_frames_max)
+      return corrupt(session->name() + "'s queue is past its bound");
+  }
+  if (landings_.size() > sessions_.size()) return corrupt("contributions land for nodes that are gone");
+  return {};
+}
+
+// The slots that are committed must be all up to the last of them. Where an async run is cut off, slots
+// before that may still be out: they are not lost, since the run goes on from before them.
+AuditStats Coordinator::audit() const {
+  const Sampler& sampler = batches_->sampler();
+  AuditStats audit{.samples_expected = sampler.samples_before(committed_slots_.end()),
+                   .samples_committed = counted_.samples_committed,
+                   .slots_missing = committed_slots_.missing(),
+                   .slots_twice = committed_slots_.twice(),
+                   .slots_leased_again = counted_.slots_leased_again + round_->slots_leased_again(),
+                   .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped(),
+                   .feedback_lost = counted_.feedback_lost};
+  if (options_.config.mode == Mode::async && !(round_->drained() && waiting_.empty())) {
+    audit.slots_missing = 0;
+    audit.samples_expected = 0;
+    for (const auto& [first, end] : committed_slots_.after(0))
+      audit.samples_expected += sampler.samples_before(end) - sampler.samples_before(first);
+  }
+  return audit;
+}
+
+// However often nodes come and go, and under however many names, what is kept of them has an end.
+void Coordinator::keep_stay(const NodeSummary& stay) {
+  const bool is_known = std::ranges::find(left_, stay.name, &NodeSummary::name) != left_.end();
+  NodeSummary kept = stay;
+  if (!is_known && left_.size() >= Limits{}.node_names_max) kept.name = "others";
+  merge(left_, kept);
+}
+
 Summary Coordinator::summary() const {
   const RunConfig& config = options_.config;
   Summary summary;
   summary.mode = std::string(name_of(config.mode));
   summary.preset = config.transport.preset;
   summary.seconds = seconds();
+  summary.loop_longest_seconds = seconds_of(loop_.longest_task());
   const double here = summary.seconds - seconds_before_;
   const auto rate = [&](std::uint64_t count) { return here > 0 ? static_cast<double>(count) / here : 0; };
   summary.steps = steps_done();
@@ -57,15 +103,7 @@ Summary Coordinator::summary() const {
     summary.evaluation = {*counted_.evaluation_loss, counted_.evaluation_accuracy.value_or(kUnknown)};
   }
   summary.parameters_hash = learner_->parameters_hash();
-  summary.audit = {
-      .samples_expected = batches_->sampler().samples_before(
-          config.mode == Mode::async
-              ? counted_.slots_committed
-              : std::min(round_->step_slots().first_slot_of(counted_.step), counted_.slots_committed)),
-      .samples_committed = counted_.samples_committed,
-      .slots_leased_again = counted_.slots_leased_again + round_->slots_leased_again(),
-      .duplicates_dropped = counted_.duplicates_dropped + round_->duplicates_dropped(),
-      .feedback_lost = counted_.feedback_lost};
+  summary.audit = audit();
   report_growth(summary);
   summary.crew = crew();
   for (const NodeSummary& stay : left_) merge(summary.per_node, stay);
@@ -98,6 +136,7 @@ StatusReport Coordinator::status() {
   StatusReport report{.run = options_.run, .mode = std::string(name_of(config.mode))};
   report.phase = phase_ == Phase::waiting ? "waiting for nodes" : evaluating_ ? "evaluating" : "training";
   if (phase_ == Phase::ended || stopping_) report.phase = "finishing";
+  if (retrying_) report.phase = "retrying a checkpoint";
   if (!material_) return report;
   report.step = steps_done();
   if (config.mode == Mode::sync) report.steps_total = round_->step_slots().steps();
@@ -107,7 +146,7 @@ StatusReport Coordinator::status() {
   report.epochs =
       static_cast<double>(counted_.samples_committed) / static_cast<double>(material_->data->samples());
   report.seconds = seconds();
-  report.loss = counted_.loss_last;
+  if (counted_.slots_committed > 0) report.loss = counted_.loss_last;
   report.batches_per_second = batches_per_second_;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;

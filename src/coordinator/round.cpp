@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace w5xde {
@@ -23,6 +24,13 @@ constexpr std::uint64_t kLeasesATurn = 16;
 constexpr double kLateFactor = 4;
 constexpr double kLateSeconds = 0.1;
 constexpr double kLateSecondsUnmeasured = 5;
+// A first answer, with everything cold, says little of how fast a node is.
+constexpr std::uint64_t kWarmAnswers = 2;
+// Of few nodes, all are looked at with every answer. Of more, so often that each is looked at this many times
+// for every answer that it gives, and after this long in any case.
+constexpr std::size_t kFewNodes = 32;
+constexpr std::size_t kLooksANode = 8;
+constexpr Duration kLookAtAllEvery = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -34,30 +42,15 @@ std::uint32_t async_lease_slots(double seconds_per_slot, std::uint32_t slots_max
 
 Round::Round(const Options& options)
     : options_(options),
-      step_slots_({options.slots, options.slots_total, options.steps_total}),
+      step_slots_({.slots = options.slots,
+                   .first_step = options.first_step,
+                   .first_slot = options.first_slot,
+                   .slots_total = options.slots_total,
+                   .steps_total = options.steps_total}),
       front_step_(options.first_step),
       next_step_(options.first_step) {
   // Where nobody waits for anybody, there is no step to make shorter.
   if (options_.mode == Mode::async) options_.crews = false;
-}
-
-std::uint32_t Round::Node::held_slots() const {
-  std::uint32_t slots = 0;
-  for (const Held& lease : held) slots += lease.block.slot_count;
-  return slots;
-}
-
-std::uint32_t Round::Node::held_slots(const Step& step) const {
-  std::uint32_t slots = 0;
-  for (const Held& lease : held) {
-    if (lease.is_of(step)) slots += lease.block.slot_count;
-  }
-  return slots;
-}
-
-std::size_t Round::Node::held_leases(const Step& step) const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(held, [&](const Held& lease) { return lease.is_of(step); }));
 }
 
 void Round::grow(std::uint64_t step, std::uint32_t slots) {
@@ -67,7 +60,14 @@ void Round::grow(std::uint64_t step, std::uint32_t slots) {
 
 Ledger Round::ledger_of(std::uint64_t step) const {
   const std::uint32_t slots = slots_of(step);
-  return options_.halves ? Ledger(slots, std::max(1u, std::bit_ceil(slots) / 2)) : Ledger(slots);
+  const std::uint32_t half = std::max(1u, std::bit_ceil(slots) / 2);
+  Ledger ledger(slots, options_.halves ? std::min(half, options_.lease_slots_max) : options_.lease_slots_max);
+  const std::uint64_t first = step_slots_.first_slot_of(step);
+  for (const auto& [from, end] : options_.slots_ahead) {
+    for (std::uint64_t slot = std::max(from, first); slot < std::min(end, first + slots); ++slot)
+      ledger.skip(static_cast<std::uint32_t>(slot - first));
+  }
+  return ledger;
 }
 
 bool Round::next_step_past_end() const {
@@ -75,6 +75,7 @@ bool Round::next_step_past_end() const {
 }
 
 void Round::join(NodeId node, const Place& place) {
+  look_at_all_ = true;
   nodes_[node].host = place.host;
   turns_.join(node, place);
   if (options_.crews && options_.dear && !guessed_from_) crew_.probe();
@@ -83,6 +84,7 @@ void Round::join(NodeId node, const Place& place) {
 
 void Round::leave(NodeId node) {
   if (nodes_.erase(node) == 0) return;
+  look_at_all_ = true;
   turns_.leave(node);
   crew_.disturbed();
   for (Step& step : steps_) slots_leased_again_ += step.ledger.release(node);
@@ -91,12 +93,13 @@ void Round::leave(NodeId node) {
 
 void Round::caught_up(NodeId node) {
   nodes_.at(node).behind = nodes_.at(node).late = false;
+  look_at_all_ = true;
 }
 
 Round::Step* Round::step_of(Work work, std::uint64_t number) {
   if (work == Work::evaluate) return evaluation_ ? &*evaluation_ : nullptr;
-  const auto found = std::ranges::find(steps_, number, &Step::number);
-  return found == steps_.end() ? nullptr : &*found;
+  const auto found = std::ranges::lower_bound(steps_, number, {}, &Step::number);
+  return found == steps_.end() || found->number != number ? nullptr : &*found;
 }
 
 void Round::measure(Node& node, const Held& held, const Computing& computing, Instant now) {
@@ -146,11 +149,15 @@ Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, const Co
                              Instant now) {
   const auto node = nodes_.find(id);
   if (node == nodes_.end() || lease == 0 || lease >= next_lease_) return Verdict::unknown;
+  answered_.push_back(id);
+  ++answers_since_;
   const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
   if (found == node->second.held.end()) {
     // Leased once (lease numbers are never reused), and void since: its step was committed without it.
     ++duplicates_dropped_;
     node->second.late = false;
+    if (node->second.missed && node->second.missed->lease == lease)
+      measure(node->second, *std::exchange(node->second.missed, std::nullopt), computing, now);
     return Verdict::duplicate;
   }
   const Held held = *found;
@@ -162,8 +169,8 @@ Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, const Co
     ++duplicates_dropped_;
     return Verdict::duplicate;
   }
-  if (options_.mode == Mode::async && held.work == Work::train) {
-    std::erase_if(steps_, [](const Step& open) { return open.ledger.complete(); });
+  if (options_.mode == Mode::async && held.work == Work::train && step->ledger.complete()) {
+    steps_.erase(std::ranges::lower_bound(steps_, held.step, {}, &Step::number));
     front_step_ = steps_.empty() ? next_step_ : steps_.front().number;
   }
   return Verdict::accepted;
@@ -179,18 +186,34 @@ bool Round::awaits(NodeId id, LeaseId lease) const {
 }
 
 void Round::answered_nothing(NodeId id) {
-  if (const auto node = nodes_.find(id); node != nodes_.end()) node->second.late = false;
+  const auto node = nodes_.find(id);
+  if (node == nodes_.end()) return;
+  node->second.late = false;
+  answered_.push_back(id);
+  ++answers_since_;
 }
 
-bool Round::reject(NodeId id, LeaseId lease, SlotBlock block) {
+bool Round::holds(NodeId id, LeaseId lease) const {
   const auto node = nodes_.find(id);
-  if (node == nodes_.end()) return false;
+  return node != nodes_.end() &&
+         std::ranges::find(node->second.held, lease, &Held::lease) != node->second.held.end();
+}
+
+Round::Rejection Round::reject(NodeId id, LeaseId lease, SlotBlock block, Next next) {
+  const auto node = nodes_.find(id);
+  if (node == nodes_.end()) return Rejection::unknown;
   const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
-  if (found == node->second.held.end() || found->block != block) return false;
+  if (found == node->second.held.end() || found->block != block) return Rejection::unknown;
   const Held held = *found;
   node->second.held.erase(found);
-  if (Step* step = step_of(held.work, held.step)) slots_leased_again_ += step->ledger.reject(block, lease);
-  return true;
+  look_at_all_ = true;
+  Step* step = step_of(held.work, held.step);
+  if (step == nullptr) return Rejection::unknown;
+  if (step->ledger.entries().at(block.first_slot).answered) return Rejection::settled;
+  const std::uint32_t opened = step->ledger.reject(block, lease);
+  slots_leased_again_ += opened;
+  if (opened > 0 && next == Next::another) refused_.push_back({id, held.step, block});
+  return Rejection::leased_again;
 }
 
 bool Round::front_complete() const {
@@ -217,22 +240,54 @@ void Round::commit(Instant now) {
     if (left_out(member)) member.second.left_out_seconds += seconds_of(now - begun) / idle;
   }
   for (auto& [id, node] : nodes_) {
-    std::erase_if(node.held,
-                  [&](const Held& held) { return held.work == Work::train && held.step == front_step_; });
+    const auto is_over = [&](const Held& held) {
+      return held.work == Work::train && held.step == front_step_;
+    };
+    // A newcomer that others did not wait for: it gets more when it has answered.
+    if (const auto missed = std::ranges::find_if(node.held, is_over);
+        missed != node.held.end() && !node.measured()) {
+      node.missed = *missed;
+      node.late = true;
+    }
+    std::erase_if(node.held, is_over);
   }
   if (options_.crews && committed_at_ != Instant()) {
     crew_rotates_ = crew_takes_turns();
     crew_.step_done(seconds_of(now - committed_at_), crew_pool());
   }
   committed_at_ = now;
+  look_at_all_ = true;
   steps_.pop_front();
   ++front_step_;
   if (!steps_.empty()) steps_.front().begun = now;
 }
 
-void Round::begin_evaluation(std::uint32_t slots, Instant now) {
+std::string Round::imbalance() const {
+  const auto look_at = [this](const Step& step) -> std::string {
+    if (!step.ledger.balanced()) return "the slots of step " + std::to_string(step.number) + " do not add up";
+    for (const auto& at : step.ledger.entries()) {
+      const Ledger::Entry& entry = at.second;
+      for (const Ledger::Holder& holder : entry.holders) {
+        const auto node = nodes_.find(holder.node);
+        const bool held =
+            node != nodes_.end() && std::ranges::any_of(node->second.held, [&](const Held& lease) {
+              return lease.lease == holder.lease && lease.block == entry.block && lease.is_of(step);
+            });
+        if (!held) return "nobody holds lease " + std::to_string(holder.lease);
+      }
+    }
+    return {};
+  };
+  for (const Step& step : steps_) {
+    if (std::string wrong = look_at(step); !wrong.empty()) return wrong;
+  }
+  return evaluation_ ? look_at(*evaluation_) : std::string();
+}
+
+void Round::begin_evaluation(std::uint32_t slots, Instant now, std::uint32_t lease_slots_max) {
   crew_.disturbed();
-  evaluation_.emplace(Step{.work = Work::evaluate, .begun = now, .ledger = Ledger(slots)});
+  look_at_all_ = true;
+  evaluation_.emplace(Step{.work = Work::evaluate, .begun = now, .ledger = Ledger(slots, lease_slots_max)});
 }
 
 void Round::end_evaluation() {
@@ -241,6 +296,7 @@ void Round::end_evaluation() {
     std::erase_if(node.held, [](const Held& held) { return held.work == Work::evaluate; });
   }
   evaluation_.reset();
+  look_at_all_ = true;
 }
 
 void Round::open_steps(Instant now) {
@@ -259,8 +315,10 @@ void Round::open_steps(Instant now) {
   for (const Step& step : steps_) open_slots += step.ledger.open_slots();
   while (open_slots < nodes_.size() * options_.slots && !next_step_past_end()) {
     open();
-    open_slots += steps_.back().ledger.slots();
+    open_slots += steps_.back().ledger.open_slots();
+    if (steps_.back().ledger.complete()) steps_.pop_back();
   }
+  front_step_ = steps_.empty() ? next_step_ : steps_.front().number;
 }
 
 void Round::take_turns(Instant now, std::uint64_t leases_min) {
@@ -268,16 +326,34 @@ void Round::take_turns(Instant now, std::uint64_t leases_min) {
   turns_.advance(now, leases_min, [this](NodeId id) { return nodes_.at(id).late; });
 }
 
+bool Round::must_look_at_all(Instant now) const {
+  return look_at_all_ || nodes_.size() <= kFewNodes || answers_since_ * kLooksANode >= nodes_.size() ||
+         now - looked_at_all_ >= kLookAtAllEvery;
+}
+
 std::vector<Grant> Round::grants(Instant now) {
   std::vector<Grant> grants;
+  const std::vector<NodeId> answered = std::exchange(answered_, {});
   if (nodes_.empty()) return grants;
+  if (must_look_at_all(now)) {
+    looked_at_all_ = now;
+    look_at_all_ = false;
+    answers_since_ = 0;
+    grant_to_all(now, grants);
+  } else {
+    for (const NodeId id : answered) grant_as_planned(id, now, grants);
+  }
+  return grants;
+}
+
+void Round::grant_to_all(Instant now, std::vector<Grant>& grants) {
   open_steps(now);
   // sync: in the middle of a step only the place of a node that is lost is taken.
   take_turns(now, options_.mode == Mode::async ? kLeasesATurn : UINT64_MAX);
+  ask_others(now, grants);
   if (options_.mode == Mode::async) {
     if (evaluation_) share_out(*evaluation_, now, To::all, grants);
-    top_up(now, grants);
-    for (Step& step : steps_) help_stragglers(step, now, grants);
+    for (auto& [id, node] : nodes_) top_up(id, node, now, grants);
   } else {
     choose_crew();
     if (!steps_.empty()) share_out(steps_.front(), now, To::all, grants);
@@ -287,10 +363,21 @@ std::vector<Grant> Round::grants(Instant now) {
       const bool begun = steps_.front().ledger.open_slots() == 0;
       share_out(steps_.back(), now, begun ? To::all : To::far, grants);
     }
-    if (!steps_.empty()) help_stragglers(steps_.front(), now, grants);
   }
-  if (evaluation_) help_stragglers(*evaluation_, now, grants);
-  return grants;
+  help_stragglers(now, grants);
+}
+
+void Round::grant_as_planned(NodeId id, Instant now, std::vector<Grant>& grants) {
+  const auto found = nodes_.find(id);
+  if (found == nodes_.end()) return;
+  Node& node = found->second;
+  if (options_.mode == Mode::async) return top_up(id, node, now, grants);
+  if (steps_.empty() || node.planned_for != steps_.front().number || !takes_part(id, node)) return;
+  Ledger& ledger = steps_.front().ledger;
+  while (ledger.open_slots() > 0 && lease_some(node.planned, steps_.front(), now, grants)) {
+    // Nothing is left to begin: now leases of the next step go out.
+    look_at_all_ = ledger.open_slots() == 0;
+  }
 }
 
 std::uint32_t Round::lanes_of(NodeId id) const {
@@ -304,18 +391,36 @@ Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, 
   return {id, lease, step.work, step.number, block, lanes};
 }
 
-// async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.
-void Round::top_up(Instant now, std::vector<Grant>& grants) {
-  for (auto& [id, node] : nodes_) {
-    while (!node.late && !turns_.rests(id) && node.held.size() < 2) {
-      const auto open =
-          std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
-      if (open == steps_.end()) return;
-      const std::uint32_t slots = async_lease_slots(node.seconds_per_slot, options_.slots, options_.grain);
-      const LeaseId lease = next_lease_++;
-      const auto block = open->ledger.lease(slots, {id, lease, now});
-      grants.push_back(grant(id, *open, *block, lease, now));
+// Whoever is free first, whether it takes part or not: what this shows decides whether the run goes on. Where
+// nobody else is there, the block is shared out as any other.
+void Round::ask_others(Instant now, std::vector<Grant>& grants) {
+  for (const Refused& refused : std::exchange(refused_, {})) {
+    Step* step = step_of(Work::train, refused.step);
+    if (step == nullptr) continue;
+    auto best = nodes_.end();
+    for (auto node = nodes_.begin(); node != nodes_.end(); ++node) {
+      if (node->first == refused.by || node->second.late) continue;
+      if (best == nodes_.end() || node->second.held_slots() < best->second.held_slots()) best = node;
     }
+    if (best == nodes_.end()) continue;
+    if (!step->ledger.lease_block(refused.block, {best->first, next_lease_, now})) continue;
+    grants.push_back(grant(best->first, *step, refused.block, next_lease_++, now));
+  }
+}
+
+// async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.
+void Round::top_up(NodeId id, Node& node, Instant now, std::vector<Grant>& grants) {
+  while (!paused_ && !node.late && !turns_.rests(id) && node.held.size() < 2) {
+    const auto open =
+        std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
+    if (open == steps_.end()) {
+      look_at_all_ = true;  // more steps may be opened
+      return;
+    }
+    const std::uint32_t slots = async_lease_slots(node.seconds_per_slot, options_.slots, options_.grain);
+    const LeaseId lease = next_lease_++;
+    const auto block = open->ledger.lease(slots, {id, lease, now});
+    grants.push_back(grant(id, *open, *block, lease, now));
   }
 }
 
@@ -327,33 +432,64 @@ bool Round::overdue(const Node& node, const Held& held, const Step& step, Instan
   return age > std::max(kLateSeconds, kLateFactor * due);
 }
 
-// Blocks of late nodes go to idle ones as well. The first answer counts.
-void Round::help_stragglers(Step& step, Instant now, std::vector<Grant>& grants) {
-  if (step.ledger.open_slots() > 0 || step.ledger.complete()) return;
-  std::vector<SlotBlock> blocks;
+// A newcomer may be about to answer: only nodes that take part anyway, and are warm, compute the same.
+bool Round::may_help(NodeId id, const Node& node, bool late) const {
+  return !node.late && (late || (takes_part(id, node) && node.answers >= kWarmAnswers));
+}
+
+// What late nodes and newcomers hold, of steps of which nothing is left to begin. Step by step, what is late
+// first.
+std::vector<Round::Straggling> Round::stragglers(Instant now) {
+  std::vector<Straggling> found;
   for (auto& [id, node] : nodes_) {
     for (const Held& held : node.held) {
-      if (!held.is_of(step)) continue;
-      if (!node.late) node.late = overdue(node, held, step, now);
-      if (node.late) blocks.push_back(held.block);
+      if (options_.mode == Mode::sync && is_ahead(held.work, held.step)) continue;
+      Step* step = step_of(held.work, held.step);
+      if (step == nullptr || step->ledger.complete()) continue;
+      // Also while something is open: it may be left to this very node.
+      if (!node.late) node.late = overdue(node, held, *step, now);
+      if (step->ledger.open_slots() > 0) continue;
+      if (node.late || !node.measured()) found.push_back({step, held.block, node.late});
     }
   }
-  for (const SlotBlock block : blocks) {
-    const auto& entry = step.ledger.entries().at(block.first_slot);
-    if (entry.answered || entry.holders.size() > 1) continue;
-    const auto idle = std::ranges::find_if(
-        nodes_, [](const auto& node) { return !node.second.late && node.second.held.empty(); });
+  std::ranges::stable_sort(found, {}, [](const Straggling& straggling) {
+    return std::tuple(straggling.step->work, straggling.step->number, !straggling.late);
+  });
+  return found;
+}
+
+std::optional<NodeId> Round::helper_for(const Straggling& straggling) const {
+  std::optional<NodeId> waiting;
+  for (const auto& [id, node] : nodes_) {
+    if (!may_help(id, node, straggling.late)) continue;
+    if (node.held.empty()) return id;
     // Nodes that hold blocks of the step ahead are idle all the same while this one is not done.
-    const auto waiting = idle != nodes_.end() ? idle : std::ranges::find_if(nodes_, [&](const auto& node) {
-      return !node.second.late && std::ranges::none_of(node.second.held, [&](const Held& held) {
-        return held.work == step.work && held.step <= step.number;
-      });
-    });
-    if (waiting == nodes_.end()) return;
+    const auto is_busy = [&](const Held& held) {
+      return held.work == straggling.step->work && held.step <= straggling.step->number;
+    };
+    if (!waiting && std::ranges::none_of(node.held, is_busy)) waiting = id;
+  }
+  return waiting;
+}
+
+// Blocks of late nodes and of newcomers go to idle ones as well. The first answer counts.
+void Round::help_stragglers(Instant now, std::vector<Grant>& grants) {
+  const Straggling* helpless = nullptr;  // nobody has time for the like of this
+  const auto found = stragglers(now);
+  for (const Straggling& straggling : found) {
+    Step& step = *straggling.step;
+    if (helpless != nullptr && helpless->step == &step && helpless->late == straggling.late) continue;
+    const auto& entry = step.ledger.entries().at(straggling.block.first_slot);
+    if (entry.answered || entry.holders.size() > 1) continue;
+    const auto helper = helper_for(straggling);
+    if (!helper) {
+      helpless = &straggling;
+      continue;
+    }
     const LeaseId lease = next_lease_++;
-    step.ledger.lease_again(block, {waiting->first, lease, now});
-    slots_leased_again_ += block.slot_count;
-    grants.push_back(grant(waiting->first, step, block, lease, now));
+    step.ledger.lease_again(straggling.block, {*helper, lease, now});
+    slots_leased_again_ += straggling.block.slot_count;
+    grants.push_back(grant(*helper, step, straggling.block, lease, now));
   }
 }
 

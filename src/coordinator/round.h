@@ -14,6 +14,9 @@
 //   far          said of a node whose exchanges are a good part of a step: its leases come a step ahead
 //   late         said of a node that takes several times as long as it used to; its blocks go to idle ones
 //                too, and it gets nothing new until it answers
+//   newcomer     a node that has answered nothing yet: nobody waits for it. What it has goes to others too,
+//   as
+//                soon as one of them has nothing to do
 #pragma once
 
 #include <cstdint>
@@ -31,6 +34,7 @@
 #include "coordinator/ledger.h"
 #include "coordinator/step_slots.h"
 #include "coordinator/turns.h"
+#include "record/committed_slots.h"
 #include "wire/messages.h"
 
 namespace w5xde {
@@ -56,13 +60,17 @@ class Round {
     std::uint32_t slots = 8;        // a step has
     std::uint64_t slots_total = 0;  // the run has, counted from its first step; 0: no end. The last step may
                                     // be shorter
-    std::uint64_t first_step = 0;   // resume here
+    std::uint64_t first_step = 0;   // resume here,
+    std::uint64_t first_slot = 0;   // with this slot,
+    SlotRanges slots_ahead = {};    // async: but not with these
     std::uint32_t grain = 0;        // every lease has so many slots, a power of two; 0: as suits the node
     std::uint64_t steps_total = 0;  // the run has; 0: no end in steps
-    bool halves = false;            // no lease is of a whole step: its two halves come by themselves
-    bool crews = false;             // sync: as many nodes take part as make a step faster
-    bool dear = false;              // with crews: a version of the parameters takes long to send, as it seems
-    bool lanes = true;              // a node computes several slots at once, where it has the cores
+    std::uint32_t lease_slots_max = 1u
+                                    << 31;  // no lease has more, a power of two: it would not fit in a frame
+    bool halves = false;                    // no lease is of a whole step: its two halves come by themselves
+    bool crews = false;                     // sync: as many nodes take part as make a step faster
+    bool dear = false;  // with crews: a version of the parameters takes long to send, as it seems
+    bool lanes = true;  // a node computes several slots at once, where it has the cores
   };
 
   explicit Round(const Options& options);
@@ -101,9 +109,18 @@ class Round {
   bool awaits(NodeId id, LeaseId lease) const;
   // A node found its lease void before it began with it: it lives, and has nothing to show.
   void answered_nothing(NodeId id);
-  // What a lease brought is of no use (not finite, too stale): its slots are leased again. False: no such
-  // lease.
-  bool reject(NodeId id, LeaseId lease, SlotBlock block);
+  // It has this lease, and an answer to it is expected.
+  bool holds(NodeId id, LeaseId lease) const;
+
+  enum class Rejection {
+    unknown,       // no such lease: its step is over
+    settled,       // another node's answer to this block counts already
+    leased_again,  // the slots go to somebody else, or are with somebody else already
+  };
+  enum class Next { anybody, another };  // who is to compute it
+  // What a lease brought is of no use (not finite, too stale): its slots are leased again, to another node
+  // if that is asked for and there is one.
+  Rejection reject(NodeId id, LeaseId lease, SlotBlock block, Next next = Next::anybody);
 
   // sync: every slot of the front step is in.
   bool front_complete() const;
@@ -117,21 +134,37 @@ class Round {
   // sync: the front step is committed; the next one is the front. async commits by itself.
   void commit(Instant now);
 
-  // Leases these slots for evaluation, ahead of steps that are not begun.
-  void begin_evaluation(std::uint32_t slots, Instant now);
+  // Leases these slots for evaluation, ahead of steps that are not begun, at most so many at once.
+  void begin_evaluation(std::uint32_t slots, Instant now, std::uint32_t lease_slots_max = 1u << 31);
   bool evaluation_complete() const { return evaluation_ && evaluation_->ledger.complete(); }
   // Answers that come later are duplicates.
   void end_evaluation();
 
   // No step past those that are open is begun while held; drained() when none is open any more. A checkpoint
   // of an async run is taken then, so that its cursor is one number.
-  void hold(bool held) { held_ = held; }
+  void hold(bool held) {
+    held_ = held;
+    look_at_all_ = true;
+  }
   bool drained() const { return steps_.empty(); }
   // All slots of the run are in.
   bool finished() const { return steps_.empty() && next_step_past_end(); }
 
+  // async: no training leases while paused; evaluations go on, and what is out may be answered.
+  void pause_training(bool paused) {
+    look_at_all_ = look_at_all_ || paused != paused_;
+    paused_ = paused;
+  }
+
   // New leases, to be sent in this order. Call after events, and now and then for the sake of stragglers.
+  // Looks at all nodes when something else than answers happened; after answers, so seldom that an answer
+  // costs the same however many nodes there are. In between, nodes that answered get what was planned for
+  // them.
   std::vector<Grant> grants(Instant now);
+
+  // What does not fit together: slots that are nowhere, leases that nobody holds. Empty: everything does. For
+  // tests.
+  std::string imbalance() const;
 
   std::uint64_t slots_leased_again() const { return slots_leased_again_; }
   std::uint64_t duplicates_dropped() const { return duplicates_dropped_; }
@@ -164,6 +197,17 @@ class Round {
 
     bool is_of(const Step& other) const { return work == other.work && step == other.number; }
   };
+  // How much of a step a node should get (coordinator/round_shares.cpp).
+  struct Share {
+    NodeId id = 0;
+    double seconds_per_slot = 0;
+    double ready = 0;             // seconds until it has answered what it holds
+    std::uint32_t slots_min = 1;  // less is not worth a lease
+    std::uint32_t slots = 0;      // more than it holds
+
+    // The bit more keeps 3.9999 a 4.
+    void take(double time) { slots = static_cast<std::uint32_t>((time - ready) / seconds_per_slot + 1e-6); }
+  };
   struct Node {
     double seconds_per_slot = 0;  // of computing; 0: not measured yet
     std::uint32_t lanes = 1;      // in which its last lease was computed,
@@ -183,7 +227,12 @@ class Round {
     bool behind = false;
     bool settled = false;
     bool late = false;
+    std::optional<Held> missed;  // not measured yet: a step was committed without its answer to this
     std::vector<Held> held;
+    Share planned;  // of the step planned_for: what it did not get yet
+    std::optional<std::uint64_t> planned_for;
+
+    bool measured() const { return answers > 0; }
 
     std::uint32_t held_slots() const;
     std::uint32_t held_slots(const Step& step) const;
@@ -208,17 +257,6 @@ class Round {
   std::set<NodeId> best_nodes(std::size_t count) const;
   void choose_crew();
 
-  // How much of a step each should get (coordinator/round_shares.cpp).
-  struct Share {
-    NodeId id = 0;
-    double seconds_per_slot = 0;
-    double ready = 0;             // seconds until it has answered what it holds
-    std::uint32_t slots_min = 1;  // less is not worth a lease
-    std::uint32_t slots = 0;      // more than it holds
-
-    // The bit more keeps 3.9999 a 4.
-    void take(double time) { slots = static_cast<std::uint32_t>((time - ready) / seconds_per_slot + 1e-6); }
-  };
   enum class To { all, far };
   double mean_seconds(const std::function<bool(NodeId, const Node&)>& counts) const;
   static double fading(const Node& node);
@@ -230,11 +268,29 @@ class Round {
   static std::uint32_t portion_of(const Node& node, std::uint32_t share, std::uint32_t lanes);
   bool supplied(const Node& node, const Step& step) const;
   bool drop_small_blocks(Share& share, const Step& step) const;
-  Share& first_done(std::vector<Share>& shares) const;
+  void give_to_first_done(std::vector<Share>& shares, std::uint32_t slots) const;
   void share_out(Step& step, Instant now, To to, std::vector<Grant>& grants);
+  bool lease_some(Share& share, Step& step, Instant now, std::vector<Grant>& grants);
 
-  void top_up(Instant now, std::vector<Grant>& grants);
-  void help_stragglers(Step& step, Instant now, std::vector<Grant>& grants);
+  struct Refused {
+    NodeId by = 0;
+    std::uint64_t step = 0;
+    SlotBlock block;
+  };
+  void ask_others(Instant now, std::vector<Grant>& grants);
+  bool must_look_at_all(Instant now) const;
+  void grant_to_all(Instant now, std::vector<Grant>& grants);
+  void grant_as_planned(NodeId id, Instant now, std::vector<Grant>& grants);
+  void top_up(NodeId id, Node& node, Instant now, std::vector<Grant>& grants);
+  bool may_help(NodeId id, const Node& node, bool late) const;
+  struct Straggling {
+    Step* step = nullptr;
+    SlotBlock block;
+    bool late = false;  // else a newcomer's
+  };
+  std::vector<Straggling> stragglers(Instant now);
+  std::optional<NodeId> helper_for(const Straggling& straggling) const;
+  void help_stragglers(Instant now, std::vector<Grant>& grants);
   bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
   std::uint32_t lanes_of(NodeId id) const;
   Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
@@ -252,7 +308,14 @@ class Round {
   std::uint64_t front_step_;  // sync: being computed; async: the oldest open one
   std::uint64_t next_step_;   // to be opened
   LeaseId next_lease_ = 1;
+  std::vector<Refused> refused_;  // to be computed by others than those
   bool held_ = false;
+  bool paused_ = false;
+  bool look_at_all_ = true;  // when leases are granted next
+  Instant looked_at_all_;
+  std::size_t workers_ = 0;        // that took part then
+  std::vector<NodeId> answered_;   // since leases were granted last
+  std::size_t answers_since_ = 0;  // all nodes were looked at
   std::uint64_t slots_leased_again_ = 0;
   std::uint64_t duplicates_dropped_ = 0;
 };

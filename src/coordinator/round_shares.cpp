@@ -1,6 +1,9 @@
 // How much of a step each node that takes part should get.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <queue>
+#include <tuple>
 #include <utility>
 
 #include "coordinator/round.h"
@@ -29,6 +32,25 @@ constexpr std::uint32_t kUnmeasuredSlots = 2;
 constexpr double kMuchCheaper = 0.7;
 
 }  // namespace
+
+std::uint32_t Round::Node::held_slots() const {
+  std::uint32_t slots = 0;
+  for (const Held& lease : held) slots += lease.block.slot_count;
+  return slots;
+}
+
+std::uint32_t Round::Node::held_slots(const Step& step) const {
+  std::uint32_t slots = 0;
+  for (const Held& lease : held) {
+    if (lease.is_of(step)) slots += lease.block.slot_count;
+  }
+  return slots;
+}
+
+std::size_t Round::Node::held_leases(const Step& step) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(held, [&](const Held& lease) { return lease.is_of(step); }));
+}
 
 double Round::mean_seconds(const std::function<bool(NodeId, const Node&)>& counts) const {
   double speed = 0, measured = 0;
@@ -163,7 +185,7 @@ std::vector<Round::Share> Round::shares_of(const Step& step, Instant now) const 
     open -= share.slots;
   }
   // Less than a slot for each: to whoever would be done with it first.
-  for (; open > 0; --open) ++first_done(shares).slots;
+  give_to_first_done(shares, open);
   shares.insert(shares.end(), settled.begin(), settled.end());
   return shares;
 }
@@ -191,13 +213,27 @@ bool Round::drop_small_blocks(Share& share, const Step& step) const {
   return share.slots < before;
 }
 
-Round::Share& Round::first_done(std::vector<Share>& shares) const {
-  return *std::ranges::min_element(shares, {}, [&](const Share& share) {
+// One by one; of those who would be done at the same time, to the first.
+void Round::give_to_first_done(std::vector<Share>& shares, std::uint32_t slots) const {
+  if (slots == 0 || shares.empty()) return;
+  const auto done = [&](std::size_t index) {
+    const Share& share = shares[index];
     const Node& node = nodes_.at(share.id);
     // A first answer, with everything cold, says little: it gets a second chance.
     const bool cold = node.answers < 2 && node.held.empty() && share.slots == 0;
-    return cold ? 0 : share.ready + (share.slots + share.slots_min) * share.seconds_per_slot;
-  });
+    const double seconds = cold ? 0 : share.ready + (share.slots + share.slots_min) * share.seconds_per_slot;
+    return std::pair(seconds, index);
+  };
+  std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>,
+                      std::greater<>>
+      next;
+  for (std::size_t i = 0; i < shares.size(); ++i) next.push(done(i));
+  for (; slots > 0; --slots) {
+    const std::size_t first = next.top().second;
+    next.pop();
+    ++shares[first].slots;
+    next.push(done(first));
+  }
 }
 
 // It has a lease to compute, and others that last until it gets more: what is open is left for whoever turns
@@ -221,28 +257,47 @@ void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants
       return nodes_.at(share.id).step_seconds <= kFarCost * even_slots * share.seconds_per_slot;
     });
   }
-  while (step.ledger.open_slots() > 0 && !shares.empty()) {
-    const auto next = std::ranges::max_element(shares, {}, &Share::slots);
-    const Node& node = nodes_.at(next->id);
-    // Alone, it has nobody to leave anything to.
-    const std::uint32_t lanes = lanes_of(next->id);
-    const std::uint32_t portion = workers == 1 ? next->slots : portion_of(node, next->slots, lanes);
-    const std::uint32_t capacity = capacity_of(node, step, lanes);
-    if (next->slots == 0 || capacity == 0 || (workers > 1 && supplied(node, step))) {
-      shares.erase(next);
-      continue;
+  workers_ = workers;
+  // The largest first; of equal ones, the first.
+  const auto less = [&](std::size_t left, std::size_t right) {
+    return std::tuple(shares[left].slots, right) < std::tuple(shares[right].slots, left);
+  };
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::make_heap(order, less);
+  while (step.ledger.open_slots() > 0 && !order.empty()) {
+    std::ranges::pop_heap(order, less);
+    if (lease_some(shares[order.back()], step, now, grants)) {
+      std::ranges::push_heap(order, less);
+    } else {
+      order.pop_back();
     }
-    const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(portion, capacity);
-    // One that has nothing to do takes what there is: others may leave it to this one.
-    const std::uint32_t slots_min = node.held_leases(step) > 0 ? next->slots_min : 1;
-    const auto block = step.ledger.lease(slots, {next->id, next_lease_, now}, slots_min);
-    if (!block) {
-      shares.erase(next);
-      continue;
-    }
-    next->slots -= std::min(next->slots, block->slot_count);
-    grants.push_back(grant(next->id, step, *block, next_lease_++, now));
   }
+  if (step.work != Work::train || step.number != front_step_) return;
+  for (const Share& share : shares) {
+    Node& node = nodes_.at(share.id);
+    node.planned = share;
+    node.planned_for = step.number;
+  }
+}
+
+// False: the node gets no more of its share now.
+bool Round::lease_some(Share& share, Step& step, Instant now, std::vector<Grant>& grants) {
+  const Node& node = nodes_.at(share.id);
+  const std::uint32_t lanes = lanes_of(share.id);
+  // Alone, it has nobody to leave anything to.
+  const bool alone = workers_ == 1;
+  const std::uint32_t portion = alone ? share.slots : portion_of(node, share.slots, lanes);
+  const std::uint32_t capacity = capacity_of(node, step, lanes);
+  if (share.slots == 0 || capacity == 0 || (workers_ > 1 && supplied(node, step))) return false;
+  const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(portion, capacity);
+  // One that has nothing to do takes what there is: others may leave it to this one.
+  const std::uint32_t slots_min = node.held_leases(step) > 0 ? share.slots_min : 1;
+  const auto block = step.ledger.lease(slots, {share.id, next_lease_, now}, slots_min);
+  if (!block) return false;
+  share.slots -= std::min(share.slots, block->slot_count);
+  grants.push_back(grant(share.id, step, *block, next_lease_++, now));
+  return true;
 }
 
 }  // namespace w5xde

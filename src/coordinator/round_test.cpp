@@ -137,6 +137,41 @@ TEST(Round, leases_a_frozen_node_s_slots_to_idle_ones_and_drops_its_answer) {
   EXPECT_EQ(pool.committed.size(), pool.commits * 8);
 }
 
+// A slot that is kept for a node which never answers would be kept for ever.
+TEST(Round, what_is_open_is_not_left_to_a_node_that_never_answers) {
+  RoundPool pool({.slots = 10});
+  pool.join(1);
+  pool.join(2);
+  for (int turn = 0; turn < 1000 && pool.commits == 0; ++turn) {
+    (void)pool.answer(2);
+    pool.now += std::chrono::milliseconds(20);
+    pool.lease();
+  }
+  EXPECT_GT(pool.commits, 0u);
+}
+
+TEST(Round, nobody_waits_for_a_newcomer_s_first_answer) {
+  RoundPool pool({.slots = 8});
+  const std::vector<NodeId> known = {1, 2}, all = {1, 2, 3};
+  for (const NodeId node : known) pool.join(node);
+  run_steps(pool, known, 5);
+  pool.join(3);
+  const Instant joined = pool.now;
+  run_steps(pool, known, 10);
+  EXPECT_LT(pool.now - joined, milliseconds(100)) << "it does not answer";
+  EXPECT_GT(pool.slots_of(3, 6) + pool.slots_of(3, 7), 0u) << "it was asked";
+  std::uint32_t asked = 0;
+  for (std::uint64_t step = 0; step < 20; ++step) asked += pool.slots_of(3, step);
+  EXPECT_LE(asked, 8u) << "and gets nothing more until it does";
+  // Its first answer comes too late to count, and says how fast it is all the same.
+  while (pool.answer(3)) {
+  }
+  EXPECT_GT(pool.round.seconds_per_slot(3), 0);
+  run_steps(pool, all, 10);
+  EXPECT_GT(pool.slots_of(3, pool.round.front_step() - 1), 0u);
+  EXPECT_GE(pool.committed.size(), pool.commits * 8);
+}
+
 TEST(Round, ends_with_a_shorter_step_when_the_run_has_so_many_slots) {
   RoundPool pool({.slots = 8, .slots_total = 20});
   pool.join(1);
@@ -173,13 +208,57 @@ TEST(Round, leases_rejected_slots_again) {
   RoundPool pool({.slots = 2});
   pool.join(1);
   const Grant grant = pool.out.front();
-  EXPECT_TRUE(pool.round.reject(1, grant.lease, grant.block));
-  EXPECT_FALSE(pool.round.reject(1, grant.lease, grant.block));
+  EXPECT_EQ(pool.round.reject(1, grant.lease, grant.block), Round::Rejection::leased_again);
+  EXPECT_EQ(pool.round.reject(1, grant.lease, grant.block), Round::Rejection::unknown);
   std::erase_if(pool.out, [&](const Grant& other) { return other.lease == grant.lease; });
   pool.lease();
   const std::vector<NodeId> nodes = {1};
   run_steps(pool, nodes, 2);
   EXPECT_EQ(pool.committed.size(), 4u);
+}
+
+TEST(Round, slots_that_are_refused_go_to_another_node_where_there_is_one) {
+  for (const Mode mode : {Mode::sync, Mode::async}) {
+    for (const bool crews : {false, true}) {
+      RoundPool pool({.mode = mode, .slots = 8, .crews = crews, .dear = crews});
+      pool.asynchronous = mode == Mode::async;
+      pool.join(1);
+      pool.join(2);
+      const Grant refused = pool.out.front();
+      EXPECT_EQ(pool.round.reject(refused.node, refused.lease, refused.block, Round::Next::another),
+                Round::Rejection::leased_again);
+      const auto grants = pool.round.grants(pool.now);
+      const auto again = std::ranges::find_if(grants, [&](const Grant& grant) {
+        return grant.step == refused.step && grant.block == refused.block;
+      });
+      ASSERT_NE(again, grants.end());
+      EXPECT_NE(again->node, refused.node);
+    }
+  }
+}
+
+TEST(Round, alone_a_node_is_asked_again_for_slots_that_it_refused) {
+  RoundPool pool({.slots = 2});
+  pool.join(1);
+  const Grant refused = pool.out.front();
+  pool.round.reject(1, refused.lease, refused.block, Round::Next::another);
+  const auto grants = pool.round.grants(pool.now);
+  ASSERT_FALSE(grants.empty());
+  EXPECT_EQ(grants.front().block, refused.block);
+}
+
+TEST(Round, a_rejected_answer_to_a_block_that_another_node_has_answered_is_settled) {
+  Instant now{};
+  Round round({.slots = 2});
+  round.join(1);
+  const Grant slow = round.grants(now).front();
+  round.join(2);
+  now += std::chrono::seconds(10);
+  const auto grants = round.grants(now);
+  const auto again = std::ranges::find(grants, slow.step, &Grant::step);
+  ASSERT_NE(again, grants.end());
+  ASSERT_EQ(round.answer(2, again->lease, again->block, {0.1}, now), Round::Verdict::accepted);
+  EXPECT_EQ(round.reject(1, slow.lease, slow.block), Round::Rejection::settled);
 }
 
 TEST(Round, drains_an_async_pool_while_it_is_held) {
@@ -197,15 +276,40 @@ TEST(Round, drains_an_async_pool_while_it_is_held) {
   EXPECT_TRUE(pool.answer(1));
 }
 
+TEST(Round, paused_an_async_pool_evaluates_and_trains_no_more) {
+  RoundPool pool({.mode = Mode::async, .slots = 4});
+  pool.asynchronous = true;
+  pool.join(1);
+  pool.round.pause_training(true);
+  pool.round.begin_evaluation(2, pool.now);
+  while (pool.answer(1)) pool.now += milliseconds(1);
+  EXPECT_TRUE(pool.round.evaluation_complete());
+  EXPECT_TRUE(pool.out.empty());
+  pool.round.pause_training(false);
+  pool.lease();
+  EXPECT_TRUE(pool.answer(1));
+}
+
 // Whatever joins, leaves, freezes and answers late: every slot of the run is committed exactly once.
 void survives(Mode mode) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   Random random(seed);
   const auto slots = static_cast<std::uint32_t>(1 + random.below(20));
   const std::uint64_t total = 1 + random.below(200);
+  // What a run that was cut off has committed already.
+  SlotRanges ahead;
+  std::uint64_t slots_ahead = 0;
+  if (mode == Mode::async && random.below(2) == 0) {
+    for (std::uint64_t first = random.below(30); first < total;
+         first = ahead.back().second + 1 + random.below(30)) {
+      ahead.emplace_back(first, std::min(total, first + 1 + random.below(30)));
+      slots_ahead += ahead.back().second - first;
+    }
+  }
   RoundPool pool({.mode = mode,
                   .slots = slots,
                   .slots_total = total,
+                  .slots_ahead = ahead,
                   .crews = random.below(2) == 0,
                   .dear = random.below(2) == 0});
   pool.asynchronous = mode == Mode::async;
@@ -231,7 +335,31 @@ void survives(Mode mode) {
     }
   }
   RC_ASSERT(pool.round.finished());
-  RC_ASSERT(pool.committed.size() == total);
+  RC_ASSERT(pool.committed.size() == total - slots_ahead);
+}
+
+// More nodes than are all looked at with every answer.
+TEST(Round, a_large_pool_commits_every_slot_once_too) {
+  for (const Mode mode : {Mode::sync, Mode::async}) {
+    RoundPool pool({.mode = mode, .slots = 800, .slots_total = 20 * 800});
+    pool.asynchronous = mode == Mode::async;
+    std::vector<NodeId> nodes(200);
+    std::iota(nodes.begin(), nodes.end(), 1);
+    for (const NodeId node : nodes) {
+      pool.join(node);
+      pool.round.set_exchange_seconds(node, 1e-5);
+    }
+    Random random(7);
+    for (int event = 0; event < 200'000 && !pool.round.finished(); ++event) {
+      pool.now += std::chrono::microseconds(random.below(20));
+      // One of them is frozen from the start, and another every now and then.
+      const auto node = static_cast<NodeId>(2 + random.below(199));
+      if (random.below(50) > 0 || node % 10 > 0) pool.answer(node, 0.001 * (0.5 + random.unit()));
+      if (event % 100 == 0) pool.lease();
+    }
+    EXPECT_TRUE(pool.round.finished());
+    EXPECT_EQ(pool.committed.size(), 20u * 800u);
+  }
 }
 
 RC_GTEST_PROP(Round, commits_every_slot_once_whatever_happens_in_sync, ()) {
@@ -279,6 +407,23 @@ TEST(Round, where_halves_are_asked_for_no_lease_is_of_a_whole_step) {
     EXPECT_EQ(pool.commits, 40u);
     const std::uint32_t half = std::max(1u, std::bit_ceil(slots) / 2);
     for (const Grant& grant : pool.leased) EXPECT_LE(grant.block.slot_count, half);
+  }
+}
+
+TEST(Round, no_lease_has_more_slots_than_fit_in_a_frame) {
+  for (const Mode mode : {Mode::sync, Mode::async}) {
+    RoundPool pool({.mode = mode, .slots = 22, .slots_total = 100, .lease_slots_max = 4});
+    pool.asynchronous = mode == Mode::async;
+    pool.join(1);
+    while (pool.answer(1, 1e-6)) pool.now += milliseconds(1);
+    EXPECT_TRUE(pool.round.finished());
+    EXPECT_EQ(pool.committed.size(), 100u);
+    pool.round.begin_evaluation(9, pool.now, 2);
+    pool.lease();
+    while (pool.answer(1)) pool.now += milliseconds(1);
+    EXPECT_TRUE(pool.round.evaluation_complete());
+    for (const Grant& grant : pool.leased)
+      EXPECT_LE(grant.block.slot_count, grant.work == Work::train ? 4u : 2u);
   }
 }
 

@@ -18,7 +18,7 @@ struct RunConfig {
   std::string model;
   std::string data;
   std::string evaluation_data;  // empty: the data's own test split, if it has one
-  std::string loss = "auto";    // auto: cross-entropy where targets are classes, mse where they are not
+  std::string loss = "auto";    // auto: what the model and the data ask for (ModelOptions::loss)
 
   Mode mode = Mode::sync;
   std::uint32_t batch = 32;

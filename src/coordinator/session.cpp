@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "coordinator/link_speed.h"
+#include "learn/no_gradient.h"
 #include "w5xde/version.h"
 
 namespace w5xde {
@@ -13,25 +14,78 @@ namespace {
 
 constexpr std::uint64_t kModelPartBytes = 4 * kMiB;
 
+// A lossy codec may round what is small to -0.0, which would say that there is no gradient.
+void mark_gradients(const Target& part) {
+  const FloatRange range = part.range();
+  auto* floats = reinterpret_cast<float*>(part.raw.data());
+  for (const auto& entry : part.block->parameters->entries()) {
+    if (entry.shape.elements() > 0 && entry.offset >= range.first && entry.offset < range.end())
+      mark_gradient(floats[entry.offset - range.first]);
+  }
+}
+
+// How long a peer that is not ready keeps its place: it says hello at once; a node then may have a large
+// model to receive and to load; an observer asks for the status. These are seconds in which this process ran:
+// a timer that fires late, because the process was busy or stopped, counts as one.
+constexpr std::uint64_t kHelloSeconds = 5;
+constexpr std::uint64_t kReadySeconds = 600;
+constexpr std::uint64_t kModelBytesPerSecondMin = 64 * kKiB;
+constexpr std::uint64_t kObserverSeconds = 60;
+constexpr auto kWatchEvery = std::chrono::seconds(1);
+
 }  // namespace
+
+std::string host_of(const Stream& stream) {
+  const std::string peer = stream.peer();
+  return peer.substr(0, peer.rfind(':'));
+}
 
 Session::Session(NodeId id, Host& host, std::unique_ptr<Stream> stream, const SocketOptions& socket,
                  ThreadPool* pool, const Log& log)
-    : id_(id), host_(host), log_(log), sender_(pool), receiver_(pool) {
+    : id_(id),
+      host_(host),
+      loop_(stream->loop()),
+      log_(log),
+      peer_(stream->peer()),
+      host_name_(host_of(*stream)),
+      sender_(pool, loop_),
+      receiver_(pool, loop_) {
   connection_ = Connection::start(std::move(stream), *this, Limits::stranger());
   connection_->tune(socket);
   encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "coordinator", .role = "coordinator"},
          head_);
   (void)connection_->send({.type = FrameType::hello, .head = head_});
+  watch();
 }
 
 Session::~Session() {
+  loop_.cancel(watch_timer_);
   connection_->detach();
 }
 
-std::string Session::host() const {
-  const std::string peer = this->peer();
-  return peer.substr(0, peer.rfind(':'));
+void Session::closed(const Error& reason) {
+  loop_.cancel(watch_timer_);
+  host_.ended(*this, reason);
+}
+
+std::uint64_t Session::seconds_allowed() const {
+  if (!greeted_) return kHelloSeconds;
+  if (hello_.role != "node") return kObserverSeconds;
+  // It waits for us: the run's data is still being opened.
+  if (!offered_) return UINT64_MAX;
+  return kReadySeconds + host_.model_file().size() / kModelBytesPerSecondMin;
+}
+
+void Session::watch() {
+  watch_timer_ = loop_.after(kWatchEvery, [this] {
+    if (ready_) return;
+    if (++idle_seconds_ < seconds_allowed()) return watch();
+    close(overloaded(fmt::format("no {} for {} s",
+                                 !greeted_               ? "hello"
+                                 : hello_.role == "node" ? "ready"
+                                                         : "question",
+                                 idle_seconds_)));
+  });
 }
 
 void Session::update_tally() {
@@ -73,6 +127,8 @@ Result<MutableBytes> Session::place_contribution(const FrameHeader& header, Byte
       contribution.tensors[0].shape.elements() > floats - contribution.first_float) {
     return corrupt(fmt::format("a contribution that is not one tensor of {} f32", floats));
   }
+  // Before it is decoded: what a codec costs is bounded by what was asked for.
+  W5XDE_CHECK(lease_of(contribution));
   // In order, and all of one before the next.
   const bool goes_on = contribution.first_float > 0 && contribution.lease_id == arriving_lease_;
   if (contribution.first_float != (goes_on ? landed_floats_ : 0) || (!goes_on && landed_floats_ > 0))
@@ -82,9 +138,16 @@ Result<MutableBytes> Session::place_contribution(const FrameHeader& header, Byte
   return receiver_.place(header, contribution.coding, arriving_part(contribution));
 }
 
-Result<MutableBytes> Session::place_feedback(const FrameHeader& header, Bytes head) {
+Status Session::check_feedback(const Feedback& feedback) const {
   if (!ready_) return corrupt("feedback before ready");
+  if (feedback.leaving ? !may_hand_over_ : feedback_asked_ == 0)
+    return corrupt("feedback that nobody asked for");
+  return {};
+}
+
+Result<MutableBytes> Session::place_feedback(const FrameHeader& header, Bytes head) {
   W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
+  W5XDE_CHECK(check_feedback(feedback));
   const std::uint64_t bytes = payload_bytes_of(feedback.tensors);
   const std::uint64_t block = host_.shape().parameters->floats() * sizeof(float);
   if (bytes != block && bytes != 2 * block) return corrupt(fmt::format("feedback of {} bytes", bytes));
@@ -95,14 +158,11 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
   switch (header.type) {
     case FrameType::hello:
       return received_hello(head);
-    case FrameType::status: {
-      if (!greeted_) return corrupt("a status before hello");
-      Head report;
-      encode(host_.status(), report);
-      return connection_->send({.type = FrameType::status, .head = report});
-    }
+    case FrameType::status:
+      return received_status_question();
     case FrameType::model:
-      if (!offered_ || ready_) return corrupt("a request for a model that was not offered");
+      if (!offered_ || ready_ || std::exchange(model_sent_, true))
+        return corrupt("a request for a model that was not offered, or was sent already");
       return send_model();
     case FrameType::ready:
       return received_ready(head);
@@ -115,13 +175,31 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
   }
 }
 
+// One reply at a time: a peer that asks and does not read must not fill the queue. What is asked meanwhile is
+// answered once, when the queue is empty.
+Status Session::received_status_question() {
+  if (!greeted_) return corrupt("a status before hello");
+  idle_seconds_ = 0;
+  status_due_ = connection_->queued_bytes() > 0;
+  if (status_due_) return {};
+  Head report;
+  encode(host_.status(), report);
+  return connection_->send({.type = FrameType::status, .head = report});
+}
+
+void Session::drained() {
+  if (status_due_) (void)received_status_question();
+  host_.drained(*this);
+}
+
 Status Session::received_hello(Bytes head) {
   if (greeted_) return corrupt("a second hello");
   W5XDE_TRY(hello_, decode_hello(head, Limits::stranger()));
   const Hello mine{.software = "w5xde " + std::string(kVersion)};
-  W5XDE_TRY(const Agreement agreement, negotiate(mine, hello_, {connection_->stream().encrypted()}));
-  log_.verbose("{} is {} ({}), protocol {}", peer(), hello_.name, hello_.software, agreement.protocol);
+  W5XDE_TRY(const std::uint32_t protocol, negotiate(mine, hello_, {connection_->stream().encrypted()}));
+  log_.verbose("{} is {} ({}), protocol {}", peer(), hello_.name, hello_.software, protocol);
   greeted_ = true;
+  idle_seconds_ = 0;
   tally.name = hello_.name;
   // Until it is ready it has nothing large to say.
   limits_ = Limits::stranger();
@@ -136,6 +214,7 @@ void Session::offer() {
   const Offer* run = host_.run_offer();
   if (!greeted_ || offered_ || run == nullptr || hello_.role != "node") return;
   offered_ = true;
+  idle_seconds_ = 0;
   Head head;
   encode(*run, head);
   (void)connection_->send({.type = FrameType::offer, .head = head});
@@ -177,11 +256,44 @@ Status Session::received_ready(Bytes head) {
   return host_.ready(*this);
 }
 
+Result<std::vector<Session::Out>::iterator> Session::lease_of(const Contribution& contribution) {
+  const auto found = std::ranges::find(out_, contribution.lease_id, &Out::lease);
+  if (found == out_.end()) return corrupt("a contribution to a lease that it does not have");
+  W5XDE_CHECK(check_answer(contribution, *found));
+  W5XDE_CHECK(check_coding(contribution, *found));
+  return found;
+}
+
+// In async a node trains with the newest parameters that it has: one of those that it was sent, and not older
+// than what came just before its lease.
+bool Session::may_have_computed_with(std::uint64_t version, const Out& lease) const {
+  if (version == lease.version) return true;
+  return host_.run_offer()->newest_parameters && lease.work == Work::train && version > lease.version &&
+         std::ranges::find(versions_, version) != versions_.end();
+}
+
+Status Session::check_coding(const Contribution& contribution, const Out& lease) const {
+  if (contribution.tensors.empty()) return {};
+  const AnswerForm& asked = lease.answer;
+  const Coding& coding = contribution.coding;
+  const bool coded = asked.form == Form::gradient;
+  const bool same_codec =
+      coding.form == asked.form &&
+      coding.gradient_kind == (coded ? static_cast<std::uint8_t>(asked.gradient.kind) : 0) &&
+      coding.rank == (coded ? asked.gradient.rank : 0);
+  const FloatRange part = part_at(contribution.first_float, asked.part_floats, host_.shape());
+  if (!same_codec || contribution.tensors[0].shape.elements() != part.count)
+    return corrupt("a contribution in another coding than its lease asks for");
+  return {};
+}
+
 // What is wrong in here would be wrong in the sum, the audit, or the order of things.
 Status Session::check_answer(const Contribution& contribution, const Out& lease) const {
   const bool is_void = contribution.samples == 0;
   const bool has_floats = !contribution.tensors.empty();
-  if (contribution.block != lease.block || has_floats != (lease.work == Work::train && !is_void) ||
+  if (contribution.block != lease.block || contribution.step != lease.step ||
+      !may_have_computed_with(contribution.version, lease) ||
+      has_floats != (lease.work == Work::train && !is_void) ||
       (!is_void && contribution.samples != lease.samples) || contribution.correct > contribution.samples) {
     return corrupt("a contribution that is no answer to its lease");
   }
@@ -191,20 +303,28 @@ Status Session::check_answer(const Contribution& contribution, const Out& lease)
 Status Session::received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload) {
   if (!ready_) return corrupt("a contribution before ready");
   W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
-  const auto found = std::ranges::find(out_, contribution.lease_id, &Out::lease);
-  if (found == out_.end()) return corrupt("a contribution to a lease that it does not have");
-  W5XDE_CHECK(check_answer(contribution, *found));
+  W5XDE_TRY(const auto found, lease_of(contribution));
   if (contribution.tensors.empty()) {
     out_.erase(found);
+    forget_versions();
     return host_.contributed(*this, contribution, nullptr);
   }
   // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in
   // it.
   if (payload.empty()) return corrupt("a contribution without its floats");
-  W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding, arriving_part(contribution)));
+  const Target part = arriving_part(contribution);
+  W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding, part));
+  if (contribution.coding.form == Form::gradient) mark_gradients(part);
   // The last part may be too small for any.
   if (contribution.first_float == 0) lossless_up_ = static_cast<LosslessKind>(header.codec);
-  landed_floats_ += contribution.tensors[0].shape.elements();
+  // One that comes whole is looked at later, beside the loop if it is large.
+  const std::uint64_t part_floats = contribution.tensors[0].shape.elements();
+  if (contribution.first_float == 0) arriving_finite_ = true;
+  if (part_floats < host_.shape().floats) {
+    const std::span<const float> here(reinterpret_cast<const float*>(part.raw.data()), part_floats);
+    arriving_finite_ = arriving_finite_ && all_finite(here);
+  }
+  landed_floats_ += part_floats;
   landed_bytes_ += header.payload_bytes;
   const std::uint64_t floats = host_.shape().floats;
   if (landed_floats_ < floats) {
@@ -212,6 +332,7 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
                          landed_floats_);
   }
   out_.erase(found);
+  forget_versions();
   landed_floats_ = 0;
   const auto bytes = static_cast<double>(std::exchange(landed_bytes_, 0));
   contribution_bytes_ = contribution_bytes_ == 0 ? bytes : 0.8 * contribution_bytes_ + 0.2 * bytes;
@@ -221,8 +342,10 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
 }
 
 Status Session::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
-  if (!ready_) return corrupt("feedback before ready");
   W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
+  W5XDE_CHECK(check_feedback(feedback));
+  if (feedback.leaving) may_hand_over_ = false;
+  if (!feedback.leaving) --feedback_asked_;
   if (feedback.tensors.empty()) return host_.fed_back(*this, feedback.leaving, {});
   if (payload.empty()) return corrupt("feedback without its floats");
   const MutableBytes raw(feedback_.data(), payload_bytes_of(feedback.tensors));
@@ -240,9 +363,18 @@ std::string Session::describe_up() const {
 }
 
 Status Session::ask_feedback() {
+  copy_outdated_ = false;
   Head head;
   encode(Feedback{}, head);
+  ++feedback_asked_;
   return connection_->send({.type = FrameType::feedback, .head = head});
+}
+
+Status Session::send_verdict(LeaseId lease, bool counted) {
+  copy_outdated_ = copy_outdated_ || !counted;
+  Head head;
+  encode(Verdict{.lease_id = lease, .counted = counted}, head);
+  return connection_->send({.type = FrameType::verdict, .head = head});
 }
 
 Status Session::send_feedback(std::span<const float> feedback) {
@@ -250,13 +382,18 @@ Status Session::send_feedback(std::span<const float> feedback) {
   encode(Feedback{.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(feedback.size())}}}}, head);
   const auto copy = std::make_shared<std::vector<float>>(feedback.begin(), feedback.end());
   const TensorView view = TensorView::of_bytes(std::as_bytes(std::span(*copy)));
-  has_feedback_ = true;
+  has_feedback_ = may_hand_over_ = true;
   return sender_.send(*connection_, FrameType::feedback, head, {.tensors = {&view, 1}, .keep = copy});
 }
 
 bool Session::awaits(std::uint64_t version) const {
   return sent_.version != version &&
          std::ranges::any_of(out_, [&](const Out& lease) { return lease.version <= version; });
+}
+
+std::optional<Session::Slots> Session::oldest_lease() const {
+  if (out_.empty()) return std::nullopt;
+  return Slots{out_.front().step, out_.front().block};
 }
 
 bool Session::has_lease_of(std::uint64_t version) const {
@@ -290,7 +427,17 @@ PayloadSender::Lossless lossless_of(const SectionCodec* codec, LosslessPolicy& p
 }  // namespace
 
 Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
-  return broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats());
+  W5XDE_CHECK(broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
+  if (versions_.empty() || versions_.back() != learner.version()) versions_.push_back(learner.version());
+  forget_versions();
+  return {};
+}
+
+// The newest stays: its next lease may be computed with it.
+void Session::forget_versions() {
+  const auto oldest = std::ranges::min_element(out_, {}, &Out::version);
+  const std::uint64_t needed = oldest == out_.end() ? UINT64_MAX : oldest->version;
+  while (versions_.size() > 1 && versions_.front() < needed) versions_.pop_front();
 }
 
 Status Session::send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
@@ -318,11 +465,14 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                     .tensors = batch.tensors};
   head_.clear();
   encode(lease, head_);
+  if (form.answer.form == Form::gradient && !form.answer.gradient.stateless()) may_hand_over_ = true;
   out_.push_back({.lease = grant.lease,
                   .work = grant.work,
+                  .step = grant.step,
                   .block = grant.block,
                   .samples = lease.samples(),
-                  .version = version});
+                  .version = version,
+                  .answer = form.answer});
   return sender_.send(*connection_, FrameType::lease, head_,
                       {.tensors = batch.payload,
                        .formed = std::move(formed),

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +24,12 @@
 
 namespace w5xde {
 
+// A peer's address without its port.
+std::string host_of(const Stream& stream);
+
 // One peer of the coordinator: a node from hello to goodbye, or an observer. Knows bytes and the order in
-// which things are said; what to say, and what answers mean, is its host's business. Loop thread only.
+// which things are said; what to say, and what answers mean, is its host's business. A peer that does not
+// become ready in time is dropped. Loop thread only.
 class Session final : private Connection::Owner {
  public:
   class Host {
@@ -60,9 +67,11 @@ class Session final : private Connection::Owner {
   bool is_ready() const { return ready_; }
   const std::string& name() const { return hello_.name; }
   const Ready& about() const { return about_; }
-  std::string peer() const { return connection_->stream().peer(); }
+  const std::string& peer() const { return peer_; }
+  // Stays the same when the node leaves and comes back.
+  std::string identity() const { return fmt::format("{}, machine {}", name(), about_.machine); }
   // The peer without its port.
-  std::string host() const;
+  const std::string& host() const { return host_name_; }
   const Connection& connection() const { return *connection_; }
 
   // Sends the offer, once the hello is in.
@@ -84,10 +93,23 @@ class Session final : private Connection::Owner {
                     const LeaseForm& form);
   KeptSamples& kept() { return kept_; }
 
+  // Every number of the contribution that is arriving is finite, as far as it is here.
+  bool arriving_finite() const { return arriving_finite_; }
+
   // Its codec has a memory that would be lost with it.
   bool has_feedback() const { return has_feedback_; }
   Status ask_feedback();
+  // An answer was found not to count since the copy was asked for, which may still have it in it.
+  bool copy_outdated() const { return copy_outdated_; }
+  // Whether its answer to this lease counts. Its codec's feedback depends on it.
+  Status send_verdict(LeaseId lease, bool counted);
   Status send_feedback(std::span<const float> feedback);
+  struct Slots {
+    std::uint64_t step = 0;
+    SlotBlock block;
+  };
+  // The oldest lease that it has not answered.
+  std::optional<Slots> oldest_lease() const;
   // It has leases that it can do nothing with (compute, or find void) before it has this version.
   bool awaits(std::uint64_t version) const;
   bool has_lease_of(std::uint64_t version) const;
@@ -106,41 +128,60 @@ class Session final : private Connection::Owner {
   // What the summary says of it, kept up to date by the host and by bytes().
   NodeSummary tally;
   void update_tally();
+  double joined_seconds = 0;  // into the run, set by the host
 
  private:
   struct Out {
     LeaseId lease = 0;
     Work work = Work::train;
+    std::uint64_t step = 0;
     SlotBlock block;
     std::uint64_t samples = 0;
     std::uint64_t version = 0;
+    AnswerForm answer;
   };
 
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
-  void drained() override { host_.drained(*this); }
-  void closed(const Error& reason) override { host_.ended(*this, reason); }
+  void drained() override;
+  void closed(const Error& reason) override;
   void gone() override { host_.gone(*this); }
 
   Status received_hello(Bytes head);
   Status received_ready(Bytes head);
+  // The lease that this answers, if it answers what was asked.
+  Result<std::vector<Out>::iterator> lease_of(const Contribution& contribution);
+  Status received_status_question();
   Status check_answer(const Contribution& contribution, const Out& lease) const;
+  Status check_coding(const Contribution& contribution, const Out& lease) const;
+  bool may_have_computed_with(std::uint64_t version, const Out& lease) const;
+  void forget_versions();
   Result<MutableBytes> place_contribution(const FrameHeader& header, Bytes head);
+  Status check_feedback(const Feedback& feedback) const;
   Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
   Status received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload);
   Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
   Target arriving_part(const Contribution& contribution);
   Status send_model();
+  void watch();
+  std::uint64_t seconds_allowed() const;
 
   const NodeId id_;
   Host& host_;
+  Loop& loop_;
   Log log_;
+  const std::string peer_;
+  const std::string host_name_;
   std::shared_ptr<Connection> connection_;
   Hello hello_;
   bool greeted_ = false;
   bool offered_ = false;
+  bool model_sent_ = false;
+  bool status_due_ = false;  // was asked for while something else was on its way
   bool ready_ = false;
   Ready about_;
+  std::uint64_t idle_seconds_ = 0;  // since the peer last came a step further
+  Loop::TimerId watch_timer_ = 0;   // until it is ready
   Limits limits_;
   std::vector<LosslessPolicy> parameter_policies_;  // one for each part
   LosslessPolicy lease_policy_;
@@ -149,13 +190,18 @@ class Session final : private Connection::Owner {
   Reduction::Buffer arriving_;
   LeaseId arriving_lease_ = 0;  // of which some parts are here
   std::uint64_t landed_floats_ = 0;
+  bool arriving_finite_ = true;
   std::uint64_t landed_bytes_ = 0;  // that travelled
   AlignedBuffer feedback_;          // arriving
   bool has_feedback_ = false;
+  bool may_hand_over_ = false;   // it was given feedback, or a lossy codec, and may leave with some
+  unsigned feedback_asked_ = 0;  // times, not answered yet
+  bool copy_outdated_ = false;
   LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
   double contribution_bytes_ = 0;                  // that travel, of the last ones
   KeptSamples kept_;
   SentVersion sent_;
+  std::deque<std::uint64_t> versions_;  // that it was sent since its oldest lease
   std::vector<Out> out_;
   Head head_;
 };

@@ -9,7 +9,7 @@ StepSlots::StepSlots(const Options& options) : options_(options), sizes_{{.slots
 
 void StepSlots::grow(std::uint64_t step, std::uint32_t slots) {
   assert(sizes_.size() == 1 || step > sizes_.back().step);
-  sizes_.push_back({step, first_slot_of(step), slots});
+  sizes_.push_back({step, slots});
 }
 
 const StepSlots::Size& StepSlots::size_of(std::uint64_t step) const {
@@ -18,8 +18,17 @@ const StepSlots::Size& StepSlots::size_of(std::uint64_t step) const {
 }
 
 std::uint64_t StepSlots::first_slot_of(std::uint64_t step) const {
-  const Size& size = size_of(step);
-  return size.first_slot + (step - size.step) * size.slots;
+  assert(step >= options_.first_step);
+  std::uint64_t slot = options_.first_slot, at = options_.first_step;
+  for (auto size = sizes_.begin(); size != sizes_.end(); ++size) {
+    const bool last = size + 1 == sizes_.end();
+    const std::uint64_t end = last ? step : std::min(step, (size + 1)->step);
+    if (end <= at) continue;
+    slot += (end - at) * size->slots;
+    at = end;
+  }
+  return options_.slots_total == 0 ? slot
+                                   : std::min(slot, std::max(options_.slots_total, options_.first_slot));
 }
 
 std::uint32_t StepSlots::slots_of(std::uint64_t step) const {
@@ -32,14 +41,16 @@ std::uint32_t StepSlots::slots_of(std::uint64_t step) const {
 }
 
 std::uint64_t StepSlots::steps() const {
-  std::uint64_t steps = options_.steps_total;
-  if (options_.slots_total == 0) return steps;
-  // The size that the run's last slot is in.
-  const Size& last = *std::find_if(sizes_.rbegin(), sizes_.rend() - 1,
-                                   [&](const Size& size) { return size.first_slot < options_.slots_total; });
-  const std::uint64_t by_slots =
-      last.step + (options_.slots_total - last.first_slot + last.slots - 1) / last.slots;
-  return steps == 0 ? by_slots : std::min(steps, by_slots);
+  if (options_.slots_total == 0) return options_.steps_total;
+  std::uint64_t step = options_.first_step, slot = options_.first_slot;
+  for (auto size = sizes_.begin(); size != sizes_.end() && slot < options_.slots_total; ++size) {
+    const std::uint64_t needed = (options_.slots_total - slot + size->slots - 1) / size->slots;
+    const bool last = size + 1 == sizes_.end();
+    const std::uint64_t end = last ? step + needed : std::clamp((size + 1)->step, step, step + needed);
+    slot += (end - step) * size->slots;
+    step = end;
+  }
+  return options_.steps_total == 0 ? step : std::min(options_.steps_total, step);
 }
 
 }  // namespace w5xde

@@ -1,8 +1,9 @@
 // How many slots each step has, and which of the run's slots are its own.
 //
-// Steps have one size, but for the last, which has what is left; where the global batch grows, they have a
-// larger one from some step on. Growth is told before the step is opened, so that a step never changes its
-// size.
+// A step begins at the slot where the one before ended. Steps have one size, but for the last, which has what
+// is left. A run that is extended afterwards begins with a full step where that short one ended. Where the
+// global batch grows, steps are larger from some step on. Growth is told before the step is opened, so that a
+// step never changes its size.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +15,29 @@ class StepSlots {
  public:
   struct Options {
     std::uint32_t slots = 8;        // a step, at first
+    std::uint64_t first_step = 0;   // where a resumed run goes on,
+    std::uint64_t first_slot = 0;   // and with which slot that step begins
     std::uint64_t slots_total = 0;  // the run's; 0: no end in slots
     std::uint64_t steps_total = 0;  // the run's; 0: no end in steps
   };
 
   explicit StepSlots(const Options& options);
 
-  // From this step on, which is later than that of any growth before.
+  // From this step on, which is later than that of any growth before. It may be earlier than first_step.
   void grow(std::uint64_t step, std::uint32_t slots);
 
   // As many as the step has; 0 past the run's end.
   std::uint32_t slots_of(std::uint64_t step) const;
   // As many as it would have if the run did not end in it.
   std::uint32_t full_slots_of(std::uint64_t step) const { return size_of(step).slots; }
-  // Counted from the run's first.
+  // Counted from the run's first; of first_step and those after it. Past the run's end: the end.
   std::uint64_t first_slot_of(std::uint64_t step) const;
   // How many steps the run has if it does not grow any more; 0: no end.
   std::uint64_t steps() const;
 
  private:
   struct Size {
-    std::uint64_t step = 0;        // the first of this size
-    std::uint64_t first_slot = 0;  // where that begins
+    std::uint64_t step = 0;  // the first of this size
     std::uint32_t slots = 0;
   };
   const Size& size_of(std::uint64_t step) const;

@@ -49,6 +49,38 @@ TEST(StepSlotsTest, whichever_end_comes_first_is_the_end_whatever_the_steps_have
   EXPECT_EQ(steps.steps(), 7u);
 }
 
+TEST(StepSlotsTest, a_run_that_is_extended_after_a_short_step_begins_where_that_ended) {
+  const StepSlots steps({.slots = 12, .first_step = 4, .first_slot = 40, .slots_total = 80});
+  EXPECT_EQ(steps.first_slot_of(4), 40u);
+  EXPECT_EQ(steps.slots_of(4), 12u);
+  EXPECT_EQ(steps.first_slot_of(7), 76u);
+  EXPECT_EQ(steps.slots_of(7), 4u);
+  EXPECT_EQ(steps.first_slot_of(8), 80u);
+  EXPECT_EQ(steps.first_slot_of(9), 80u);
+  EXPECT_EQ(steps.slots_of(8), 0u);
+  EXPECT_EQ(steps.steps(), 8u);
+}
+
+TEST(StepSlotsTest, growths_before_a_resume_are_the_size_of_its_steps_and_move_no_slot) {
+  StepSlots steps({.slots = 6, .first_step = 6, .first_slot = 61, .slots_total = 200});
+  steps.grow(3, 12);
+  steps.grow(8, 24);
+  EXPECT_EQ(steps.full_slots_of(2), 6u);
+  EXPECT_EQ(steps.full_slots_of(5), 12u);
+  EXPECT_EQ(steps.first_slot_of(6), 61u);
+  EXPECT_EQ(steps.first_slot_of(8), 85u);
+  EXPECT_EQ(steps.first_slot_of(10), 133u);
+  EXPECT_EQ(steps.slots_of(12), 19u);
+  EXPECT_EQ(steps.steps(), 13u);
+}
+
+TEST(StepSlotsTest, a_run_that_is_past_its_end_has_no_step_left) {
+  const StepSlots steps({.slots = 12, .first_step = 4, .first_slot = 40, .slots_total = 30});
+  EXPECT_EQ(steps.slots_of(4), 0u);
+  EXPECT_EQ(steps.first_slot_of(4), 40u);
+  EXPECT_EQ(steps.steps(), 4u);
+}
+
 TEST(StepSlotsTest, a_growth_past_the_end_changes_nothing) {
   StepSlots steps({.slots = 6, .slots_total = 20});
   steps.grow(6, 12);

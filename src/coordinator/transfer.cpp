@@ -19,6 +19,9 @@ constexpr double kAutomaticDensity = 0.005;
 constexpr double kComputingGuessed = 0.1;
 // With a newcomer that is sent its version: then others are called too.
 constexpr auto kCatchUpPatience = std::chrono::seconds(5);
+// With a node that was asked for its error feedback, beside what its link takes for it.
+constexpr double kFeedbackSeconds = 5;
+constexpr double kSlowestBytesPerSecond = 125e3;  // where that is not known
 
 bool is_lossy(const GradientCodec& codec) {
   return codec.kind != GradientKind::none;
@@ -36,7 +39,7 @@ Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
   if (transport.codec != "auto") codec_down_ = section_codec(transport.codec);
   answer_ = fixed_answer();
   part_floats_ = part_floats(shape_.floats, transport.part_bytes);
-  broadcast_.emplace(shape_, Broadcast::Options{transport.generic(), part_floats_}, &pool_);
+  broadcast_.emplace(shape_, Broadcast::Options{transport.generic(), part_floats_}, &pool_, loop_);
   broadcast_->set_codec(fixed_codec(transport.parameter_codec));
   feedback_.emplace(shape_.parameters);
   W5XDE_CHECK(feedback_->restore(checkpoint));
@@ -45,6 +48,30 @@ Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
   W5XDE_CHECK(checkpoint.read("shown", *shape_.parameters, shown));
   broadcast_->restore(shown, *learner_);
   return {};
+}
+
+// Leases are made no larger than a node takes. A single slot cannot be made smaller.
+Status Coordinator::check_lease_size(const Material& material) {
+  const RunConfig& config = options_.config;
+  lease_size_ = LeaseSize::of(*material.data, config.batch, config.transport.generic());
+  if (!lease_size_.fits()) {
+    return invalid(fmt::format(
+        "a batch of {} samples is {} MiB, and {} MiB are the most that a node is sent at once. Lower "
+        "--batch, "
+        "and raise --accumulate for the same global batch",
+        config.batch, lease_size_.payload_bytes_per_slot / kMiB, LeaseSize::kPayloadBytesMax / kMiB));
+  }
+  if (config.transport.sample_cache == "on" && !lease_size_.fits_with_numbers()) {
+    return invalid(fmt::format(
+        "with --sample-cache on, the numbers of a batch's {} samples are more than a node is sent at once. "
+        "Lower --batch, and raise --accumulate for the same global batch, or use --sample-cache off",
+        config.batch));
+  }
+  return {};
+}
+
+bool Coordinator::may_use_cache() const {
+  return options_.config.transport.sample_cache != "off" && lease_size_.fits_with_numbers();
 }
 
 Offer Coordinator::make_offer(const Material& material) const {
@@ -215,8 +242,9 @@ std::string Coordinator::describe_down(const Session& session) const {
 
 bool Coordinator::uses_cache(const Session& session) const {
   const Transport& transport = options_.config.transport;
+  if (!may_use_cache()) return false;
   if (transport.sample_cache != "auto") return transport.sample_cache == "on";
-  const std::string peer = session.peer();
+  const std::string& peer = session.peer();
   const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
   const double rate = session.connection().incoming_bytes_per_second();
   return !local || (rate > 0 && rate < kCacheBytesPerSecondMax);
@@ -237,7 +265,8 @@ Batch Coordinator::batch_for(Session& session, const Grant& grant) {
 }
 
 Status Coordinator::send_parameters(Session& session) {
-  return session.send_parameters(*learner_, *broadcast_, codec_down());
+  version_out_ = true;
+  return session.send_parameters(*learner_, exact_broadcast_ ? *exact_broadcast_ : *broadcast_, codec_down());
 }
 
 // What exchanges and steps cost over a link. Nodes that come from one address share one: what differs between
@@ -289,7 +318,20 @@ void Coordinator::gather_feedback() {
     if (!session->is_ready() || !session->has_feedback() || feedback_->has_copy(id)) continue;
     if (feedback_->awaits(id) || session->ask_feedback().ok()) nodes.insert(id);
   }
-  feedback_->gather(std::move(nodes));
+  feedback_->gather(nodes, loop_.now());
+}
+
+// A checkpoint does not wait for a node longer than its link could need, several times over.
+void Coordinator::drop_silent() {
+  if (!feedback_->gathering()) return;
+  const auto bytes = static_cast<double>(2 * shape_.parameters->floats() * sizeof(float));
+  for (const auto& [id, asked] : feedback_->awaited()) {
+    Session& session = *sessions_.at(id);
+    const double rate = session.connection().incoming_bytes_per_second();
+    const double patience = kFeedbackSeconds + 4 * bytes / (rate > 0 ? rate : kSlowestBytesPerSecond);
+    if (seconds_of(loop_.now() - asked) > patience)
+      session.close(disconnected(fmt::format("it did not send its error feedback in {:.0f} s", patience)));
+  }
 }
 
 Status Coordinator::fed_back(Session& session, bool leaving, std::span<const float> feedback) {
@@ -298,6 +340,7 @@ Status Coordinator::fed_back(Session& session, bool leaving, std::span<const flo
     feedback_->take_over(feedback);
     return {};
   }
+  if (session.copy_outdated()) return session.ask_feedback();
   const bool awaited = feedback_->gathering();
   const bool rests = round_->has_crew() && !round_->takes_part(session.id());
   feedback_->gathered(session.id(), feedback, rests || run_over());

@@ -1,6 +1,5 @@
 #include "data/sampler.h"
 
-#include <algorithm>
 #include <cassert>
 #include <numeric>
 #include <utility>
@@ -27,7 +26,9 @@ Sampler::Sampler(const Options& options) : options_(options) {
 }
 
 std::uint64_t Sampler::slots_per_epoch() const {
-  return (options_.samples + options_.batch - 1) / options_.batch;
+  const std::uint64_t full = options_.samples / options_.batch, left = options_.samples % options_.batch;
+  const bool joins = options_.shuffle && left == 1 && full > 0;
+  return full + (left > 0 && !joins ? 1 : 0);
 }
 
 std::span<const std::uint32_t> Sampler::samples_of(std::uint64_t slot) {
@@ -36,12 +37,12 @@ std::span<const std::uint32_t> Sampler::samples_of(std::uint64_t slot) {
 }
 
 std::uint32_t Sampler::count_of(std::uint64_t slot) const {
-  const std::uint64_t first = slot % slots_per_epoch() * options_.batch;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.batch, options_.samples - first));
+  if (!is_last(slot)) return options_.batch;
+  return static_cast<std::uint32_t>(options_.samples - (slots_per_epoch() - 1) * options_.batch);
 }
 
 std::uint64_t Sampler::samples_before(std::uint64_t slot) const {
-  // Every slot of an epoch but its last is full, and no slot before this one is that last.
+  // Every slot of an epoch but its last has `batch` samples, and no slot before this one is that last.
   return epoch_of(slot) * options_.samples + slot % slots_per_epoch() * options_.batch;
 }
 

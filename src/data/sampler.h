@@ -8,15 +8,16 @@
 namespace w5xde {
 
 // Which samples a slot has. The slots of all steps, in order, walk through the epochs: each epoch is a new
-// shuffle of all samples, cut into batches, the last of which has what is left. A function of the seed and
-// the slot's number alone, so the number of the next slot is the whole cursor.
+// shuffle of all samples, cut into batches, the last of which has what is left. If one sample is left, it
+// joins the slot before, which then has batch + 1 samples: BatchNorm cannot be trained on one. A function of
+// the seed and the slot's number alone, so the number of the next slot is the whole cursor.
 class Sampler {
  public:
   struct Options {
     std::uint64_t samples = 0;  // 1 … 2^32 - 1
     std::uint32_t batch = 1;    // from 1 on
     std::uint64_t seed = 0;
-    bool shuffle = true;  // evaluation walks in order
+    bool shuffle = true;  // evaluation walks in order, and its last slot may have one sample
   };
 
   explicit Sampler(const Options& options);
@@ -32,6 +33,7 @@ class Sampler {
 
  private:
   const std::vector<std::uint32_t>& order_of(std::uint64_t epoch);
+  bool is_last(std::uint64_t slot) const { return slot % slots_per_epoch() == slots_per_epoch() - 1; }
 
   Options options_;
   // A step may reach into the next epoch while leases of the last are made again; older ones are forgotten.

@@ -66,7 +66,8 @@ RC_GTEST_PROP(SamplerTest, counts_agree_with_the_samples, ()) {
     RC_ASSERT(sampler.samples_before(slot) == before);
     const auto count = sampler.samples_of(slot).size();
     RC_ASSERT(sampler.count_of(slot) == count);
-    RC_ASSERT(count >= 1u && count <= options.batch);
+    // A slot of one that is left over joins the one before it.
+    RC_ASSERT(count >= 1u && count <= options.batch + (options.shuffle ? 1u : 0u));
     RC_ASSERT(sampler.epoch_of(slot) == before / options.samples);
     before += count;
   }
@@ -81,6 +82,35 @@ TEST(SamplerTest, the_last_slot_of_an_epoch_has_what_is_left) {
   EXPECT_EQ(sampler.count_of(32), 32u);
   EXPECT_EQ(sampler.samples_before(32), 1000u);
   EXPECT_EQ(sampler.samples_before(33), 1032u);
+}
+
+// BatchNorm cannot be trained on one sample.
+RC_GTEST_PROP(SamplerTest, no_training_slot_has_one_sample_unless_all_do, ()) {
+  auto options = any_options();
+  options.shuffle = true;
+  RC_PRE(options.batch > 1 && options.samples > 1);
+  const Sampler sampler(options);
+  for (std::uint64_t slot = 0; slot < sampler.slots_per_epoch(); ++slot)
+    RC_ASSERT(sampler.count_of(slot) > 1);
+}
+
+TEST(SamplerTest, a_last_slot_of_one_sample_joins_the_one_before) {
+  Sampler sampler({.samples = 65, .batch = 32, .seed = 1});
+  EXPECT_EQ(sampler.slots_per_epoch(), 2u);
+  EXPECT_EQ(sampler.count_of(0), 32u);
+  EXPECT_EQ(sampler.count_of(1), 33u);
+  EXPECT_EQ(sampler.samples_of(1).size(), 33u);
+  EXPECT_EQ(sampler.count_of(2), 32u);
+  EXPECT_EQ(sampler.samples_before(2), 65u);
+  EXPECT_EQ(sampler.samples_before(3), 97u);
+}
+
+TEST(SamplerTest, slots_of_one_sample_stay_where_nothing_else_was_asked_for) {
+  EXPECT_EQ(Sampler({.samples = 5, .batch = 1, .seed = 1}).slots_per_epoch(), 5u);
+  EXPECT_EQ(Sampler({.samples = 1, .batch = 32, .seed = 1}).slots_per_epoch(), 1u);
+  const Sampler evaluation({.samples = 65, .batch = 32, .shuffle = false});
+  EXPECT_EQ(evaluation.slots_per_epoch(), 3u);
+  EXPECT_EQ(evaluation.count_of(2), 1u);
 }
 
 TEST(SamplerTest, a_batch_larger_than_the_set_is_the_set) {

@@ -5,7 +5,8 @@
 //                 (BatchNorm statistics), each group laid out as its BlockLayout says, back to back
 //   contribution  as many floats: the gradient of the slot's summed loss, then samples × (buffer after -
 //                 buffer before). Divided by the samples of a step, the sum of its contributions is the mean
-//                 gradient and the mean change of the buffers.
+//                 gradient and the mean change of the buffers. A parameter that the slot's loss does not
+//                 depend on has no gradient, which learn/no_gradient.h says how to write.
 //
 // What training does not change (frozen parameters, constant buffers) is in the model itself.
 #pragma once
@@ -24,20 +25,26 @@
 
 namespace w5xde {
 
-// Part of a run: the same on every node, since any of it may change the bits of a contribution (but device,
-// which is a node's own choice).
+// Part of a run: the same on every node, since any of it may change the bits of a contribution (but device
+// and floats_max, which are a node's own).
 struct ModelOptions {
-  std::string model;            // "mlp:10,20,10", "lenet", "resnet-small", …, or a TorchScript file's name
-  std::string loss;             // "cross-entropy", "mse", or "own": forward(inputs, targets) gives it
+  std::string model;  // "mlp:10,20,10", "lenet", "resnet-small", …, or a TorchScript file's name
+  // "cross-entropy", "mse", "own": forward(inputs, targets) gives it, or "auto": own where a TorchScript
+  // file's forward needs targets, else cross-entropy where there are classes, else mse.
+  std::string loss;
   Shape sample_shape;           // of one input, without the batch dimension
   std::uint32_t classes;        // how many, for a model that classifies; 0: targets are not classes
   unsigned threads = 1;         // for one slot's arithmetic
   std::string device = "auto";  // auto, cpu, cuda, mps
+  // A model of more floats is refused, where that can be known before they are allocated: what a peer names
+  // must not size memory.
+  std::uint64_t floats_max = UINT64_MAX;
 };
 
 struct ModelDescription {
   std::shared_ptr<const BlockLayout> parameters;  // trainable, in the model's order; tied weights once
   std::shared_ptr<const BlockLayout> buffers;
+  std::string loss = {};  // ModelOptions::loss, never "auto"
 
   std::uint64_t floats() const { return parameters->floats() + buffers->floats(); }
   // What two sides compare before they exchange state.
@@ -114,7 +121,7 @@ class EngineLibrary {
 };
 
 // What a plug-in exports. The number stands for everything above; a plug-in of another number is refused.
-inline constexpr std::uint32_t kEngineInterface = 3;
+inline constexpr std::uint32_t kEngineInterface = 4;
 inline constexpr const char* kEngineInterfaceSymbol = "w5xde_engine_interface";  // std::uint32_t, a variable
 inline constexpr const char* kEngineMakeSymbol = "w5xde_engine_make";            // an EngineLibrary::Make
 

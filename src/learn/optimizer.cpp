@@ -8,6 +8,8 @@
 #include <functional>
 #include <numeric>
 
+#include "learn/no_gradient.h"
+
 namespace w5xde {
 
 namespace {
@@ -123,7 +125,10 @@ Status OptimizerOptions::check() const {
 }
 
 Optimizer::Optimizer(const OptimizerOptions& options, const std::shared_ptr<const BlockLayout>& layout)
-    : options_(options) {
+    : options_(options),
+      layout_(layout),
+      without_gradient_(layout->entries().size()),
+      left_alone_(layout->entries().size()) {
   if (options.kind == Kind::sgd) {
     if (options.momentum != 0) states_.push_back({"momentum", ParameterBlock(layout)});
   } else {
@@ -132,9 +137,46 @@ Optimizer::Optimizer(const OptimizerOptions& options, const std::shared_ptr<cons
   }
 }
 
+void Optimizer::set_steps(std::uint64_t steps, std::span<const std::uint64_t> without_gradient) {
+  steps_ = steps;
+  std::ranges::fill(without_gradient_, 0);
+  std::ranges::copy(without_gradient, without_gradient_.begin());
+}
+
+// Neighbours that had a gradient equally often go in one pass: all of them, as a rule.
 void Optimizer::step_part(std::size_t begin, std::span<float> parameters, std::span<const float> gradient,
                           float gradient_scale, double learning_rate, ThreadPool* pool) {
   assert(parameters.size() == gradient.size());
+  const auto entries = layout_->entries();
+  const std::size_t end = begin + parameters.size();
+  std::size_t from = begin;
+  std::uint64_t steps = 0;  // that the floats from there on have had with this one; 0: they are left alone
+  const auto pass_up_to = [&](std::size_t to) {
+    if (steps > 0 && to > from)
+      step_alike(steps, from, parameters.subspan(from - begin, to - from),
+                 gradient.subspan(from - begin, to - from), gradient_scale, learning_rate, pool);
+    from = to;
+  };
+  // The first one may have begun in an earlier part, which has decided.
+  const auto later = std::ranges::upper_bound(entries, begin, {}, &BlockLayout::Entry::offset);
+  auto i = static_cast<std::size_t>(later - entries.begin());
+  for (i -= i > 0 ? 1 : 0; i < entries.size() && entries[i].offset < end; ++i) {
+    const std::size_t first = entries[i].offset;
+    if (first >= begin && entries[i].shape.elements() > 0) {
+      left_alone_[i] = !has_gradient(gradient[first - begin]);
+      if (left_alone_[i]) ++without_gradient_[i];
+    }
+    const std::uint64_t steps_here = left_alone_[i] ? 0 : steps_ - without_gradient_[i];
+    if (steps_here == steps) continue;
+    pass_up_to(std::max(first, begin));
+    steps = steps_here;
+  }
+  pass_up_to(end);
+}
+
+void Optimizer::step_alike(std::uint64_t steps, std::size_t begin, std::span<float> parameters,
+                           std::span<const float> gradient, float gradient_scale, double learning_rate,
+                           ThreadPool* pool) {
   const auto range = [&](std::size_t first, std::size_t count) {
     return Range{parameters.data() + first, gradient.data() + first, count};
   };
@@ -147,7 +189,7 @@ void Optimizer::step_part(std::size_t begin, std::span<float> parameters, std::s
                       .decay = static_cast<float>(options_.weight_decay),
                       .scale = gradient_scale,
                       .nesterov = options_.nesterov,
-                      .first = steps_ == 1};
+                      .first = steps == 1};
     over_ranges(parameters.size(), pool, [&](std::size_t first, std::size_t count) {
       if (states_.empty()) {
         sgd_plain(range(first, count), sgd);
@@ -158,8 +200,8 @@ void Optimizer::step_part(std::size_t begin, std::span<float> parameters, std::s
     return;
   }
   const bool decoupled = options_.kind == Kind::adamw;
-  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
-  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
+  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps));
+  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps));
   const AdamStep constants{
       .beta1 = static_cast<float>(options_.beta1),
       .beta2 = static_cast<float>(options_.beta2),

@@ -33,8 +33,9 @@ Result<OptimizerOptions::Kind> parse_optimizer(std::string_view name);
 std::string_view name_of(OptimizerOptions::Kind kind);
 
 // Turns a gradient into a parameter update, in one pass over the block. Element by element the arithmetic is
-// torch.optim's, in its order, so that a step here is a step there but for the last bit of a division. The
-// result does not depend on the number of threads.
+// torch.optim's, in its order, so that a step here is a step there but for the last bit of a division. As
+// there, a parameter without a gradient (learn/no_gradient.h) is left as it is, with its state and its own
+// count of steps. The result does not depend on the number of threads.
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, const std::shared_ptr<const BlockLayout>& layout);
@@ -46,15 +47,16 @@ class Optimizer {
     begin_step();
     step_part(0, parameters, gradient, gradient_scale, learning_rate, pool);
   }
-  // The same, part by part: the parameters from the first one given on, each once, with the same scale and
-  // rate.
+  // The same, part by part: the floats from `begin` on, each once, in order, with the same scale and rate.
   void begin_step() { ++steps_; }
   void step_part(std::size_t begin, std::span<float> parameters, std::span<const float> gradient,
                  float gradient_scale, double learning_rate, ThreadPool* pool);
 
-  // How many steps were taken; with the state blocks, all there is to save.
+  // How many steps were taken, and in how many of them each parameter of the layout had no gradient; with the
+  // state blocks, all there is to save.
   std::uint64_t steps() const { return steps_; }
-  void set_steps(std::uint64_t steps) { steps_ = steps; }
+  std::span<const std::uint64_t> steps_without_gradient() const { return without_gradient_; }
+  void set_steps(std::uint64_t steps, std::span<const std::uint64_t> without_gradient = {});
 
   struct State {
     std::string name;  // "momentum", "first_moment", …
@@ -64,7 +66,15 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
 
  private:
+  // Floats begin … of the block, which have all had this many steps, this one included.
+  void step_alike(std::uint64_t steps, std::size_t begin, std::span<float> parameters,
+                  std::span<const float> gradient, float gradient_scale, double learning_rate,
+                  ThreadPool* pool);
+
   OptimizerOptions options_;
+  std::shared_ptr<const BlockLayout> layout_;
+  std::vector<std::uint64_t> without_gradient_;  // steps, of each parameter of the layout
+  std::vector<bool> left_alone_;                 // likewise: in the step at hand
   std::vector<State> states_;
   std::uint64_t steps_ = 0;
 };

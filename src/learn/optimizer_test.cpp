@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "learn/no_gradient.h"
 
 namespace w5xde {
 namespace {
@@ -119,6 +120,83 @@ TEST(OptimizerTest, a_step_from_saved_state_is_the_step_that_would_have_been) {
     optimizer.step(straight, gradient, 1.0f, 0.01, nullptr);
     restored.step(resumed, gradient, 1.0f, 0.01, nullptr);
     EXPECT_EQ(straight, resumed) << name_of(options.kind);
+  }
+}
+
+// Three parameters; which of them have a gradient differs from step to step.
+class WithoutGradient {
+ public:
+  explicit WithoutGradient(const OptimizerOptions& options)
+      : optimizer(options, layout()), parameters(layout()->floats(), 0.7F) {}
+
+  static const std::shared_ptr<const BlockLayout>& layout() {
+    static const auto made =
+        BlockLayout::make({{"a", Shape{40}}, {"b", Shape{24}}, {"c", Shape{5}}}, 1000).value();
+    return made;
+  }
+  static std::vector<float> gradient(float value, const std::vector<bool>& has) {
+    std::vector<float> gradient(layout()->floats());
+    for (std::size_t i = 0; i < has.size(); ++i) {
+      const auto& entry = layout()->entries()[i];
+      std::fill_n(gradient.begin() + static_cast<std::ptrdiff_t>(entry.offset), entry.shape.elements(),
+                  has[i] ? value : kNoGradient);
+    }
+    return gradient;
+  }
+  float& first_of(std::size_t i) { return parameters[layout()->entries()[i].offset]; }
+
+  Optimizer optimizer;
+  std::vector<float> parameters;
+};
+
+constexpr float kGradients[] = {0.5F, -0.25F, 0.0F, 0.125F, 1.0F, 0.75F};
+const std::vector<bool> kHas[] = {{true, false, false}, {true, true, false},  {true, true, false},
+                                  {true, false, false}, {false, true, false}, {true, true, false}};
+
+TEST(OptimizerTest, a_parameter_without_a_gradient_is_left_alone_with_its_state_and_its_steps) {
+  for (const OptimizerOptions& options : all_options()) {
+    WithoutGradient on_test(options);
+    Reference references[] = {Reference(options), Reference(options)};
+    double expected[] = {0.7F, 0.7F};
+    for (std::size_t step = 0; step < std::size(kHas); ++step) {
+      on_test.optimizer.step(on_test.parameters, WithoutGradient::gradient(kGradients[step], kHas[step]),
+                             1.0F, 0.01, nullptr);
+      for (std::size_t i = 0; i < 2; ++i) {
+        if (kHas[step][i]) references[i].step(expected[i], double{kGradients[step]}, 0.01);
+      }
+    }
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(on_test.first_of(i), expected[i], 1e-6) << i;
+    EXPECT_EQ(on_test.first_of(2), 0.7F) << name_of(options.kind);
+    const auto without = on_test.optimizer.steps_without_gradient();
+    EXPECT_EQ(std::vector(without.begin(), without.end()), (std::vector<std::uint64_t>{1, 2, 6}));
+  }
+}
+
+// Parts end anywhere, inside a parameter too, and only one of them has its first float.
+TEST(OptimizerTest, parts_and_saved_state_agree_on_which_parameters_are_left_alone) {
+  for (const OptimizerOptions& options : all_options()) {
+    WithoutGradient whole(options), parts(options);
+    for (std::size_t step = 0; step < std::size(kHas); ++step) {
+      const auto gradient = WithoutGradient::gradient(kGradients[step], kHas[step]);
+      whole.optimizer.step(whole.parameters, gradient, 1.0F, 0.01, nullptr);
+      WithoutGradient resumed(options);
+      resumed.parameters = parts.parameters;
+      resumed.optimizer.set_steps(parts.optimizer.steps(), parts.optimizer.steps_without_gradient());
+      for (std::size_t i = 0; i < resumed.optimizer.states().size(); ++i) {
+        std::ranges::copy(parts.optimizer.states()[i].block.values(),
+                          resumed.optimizer.states()[i].block.values().begin());
+      }
+      resumed.optimizer.begin_step();
+      std::size_t begin = 0;
+      for (const std::size_t end : {std::size_t{7}, std::size_t{48}, std::size_t{50}, gradient.size()}) {
+        resumed.optimizer.step_part(begin, std::span(resumed.parameters).subspan(begin, end - begin),
+                                    std::span(gradient).subspan(begin, end - begin), 1.0F, 0.01, nullptr);
+        begin = end;
+      }
+      std::swap(parts.optimizer, resumed.optimizer);
+      std::swap(parts.parameters, resumed.parameters);
+    }
+    EXPECT_EQ(whole.parameters, parts.parameters) << name_of(options.kind);
   }
 }
 

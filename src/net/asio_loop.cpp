@@ -2,14 +2,18 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
+
+#include "base/thread_pool.h"
 
 namespace w5xde {
 
@@ -20,6 +24,7 @@ struct AsioLoop::State {
   std::unordered_map<TimerId, asio::steady_timer> timers;
   TimerId last_timer = 0;
   std::atomic<std::thread::id> thread;
+  Duration longest_task = Duration::zero();
 };
 
 namespace {
@@ -40,6 +45,29 @@ class Running {
   std::atomic<std::thread::id>& thread_;
 };
 
+// A thread of its own.
+class ThreadBackground final : public Background {
+ public:
+  explicit ThreadBackground(Loop& loop) : loop_(loop) {}
+
+  void run(Task work, Task then) override {
+    if (!thread_) thread_.emplace(1);
+    thread_->submit(
+        [&loop = loop_, work = std::move(work), then = std::move(then), alive = std::weak_ptr(alive_)] {
+          work();
+          if (!then) return;
+          loop.post([then, alive] {
+            if (!alive.expired()) then();
+          });
+        });
+  }
+
+ private:
+  Loop& loop_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // gone: what would follow on the loop is dropped
+  std::optional<ThreadPool> thread_;                      // last: it ends before what it uses
+};
+
 }  // namespace
 
 AsioLoop::AsioLoop() : state_(std::make_unique<State>()) {}
@@ -50,16 +78,26 @@ Instant AsioLoop::now() const {
 }
 
 void AsioLoop::post(Task task) {
-  asio::post(state_->context, std::move(task));
+  asio::post(state_->context, [this, task = std::move(task)] { run_task(task); });
+}
+
+void AsioLoop::run_task(const Task& task) {
+  const Instant begun = now();
+  task();
+  state_->longest_task = std::max(state_->longest_task, now() - begun);
+}
+
+Duration AsioLoop::longest_task() const {
+  return state_->longest_task;
 }
 
 Loop::TimerId AsioLoop::after(Duration delay, Task task) {
   assert_on_loop();
   const TimerId id = ++state_->last_timer;
   auto& timer = state_->timers.emplace(id, asio::steady_timer(state_->context, delay)).first->second;
-  timer.async_wait([state = state_.get(), id, task = std::move(task)](const asio::error_code&) {
+  timer.async_wait([this, id, task = std::move(task)](const asio::error_code&) {
     // A cancelled timer is gone from the map; the code alone would miss one that had already fired.
-    if (state->timers.erase(id) != 0) task();
+    if (state_->timers.erase(id) != 0) run_task(task);
   });
   return id;
 }
@@ -67,6 +105,10 @@ Loop::TimerId AsioLoop::after(Duration delay, Task task) {
 void AsioLoop::cancel(TimerId timer) {
   assert_on_loop();
   state_->timers.erase(timer);
+}
+
+std::unique_ptr<Background> AsioLoop::background() {
+  return std::make_unique<ThreadBackground>(*this);
 }
 
 bool AsioLoop::on_loop() const {

@@ -23,6 +23,8 @@ class AsioLoop final : public Loop {
   void post(Task task) override;
   TimerId after(Duration delay, Task task) override;
   void cancel(TimerId timer) override;
+  std::unique_ptr<Background> background() override;
+  Duration longest_task() const override;
   bool on_loop() const override;
 
   // Runs until stop(), on the calling thread.
@@ -36,6 +38,8 @@ class AsioLoop final : public Loop {
   void stop();
 
   asio::io_context& context();
+  // Runs a task that asio has called for, and measures it. Loop thread only.
+  void run_task(const Task& task);
 
  private:
   struct State;

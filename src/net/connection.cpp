@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBytesPerTurn = 4 * kMiB;
 // More when writing: a link that takes it all at once has its node computing while the next one's bytes
 // follow. One that does not says so soon, and others have their turn.
-constexpr std::size_t kBytesWrittenPerTurn = 32 * kMiB;
+constexpr std::size_t kBytesWrittenPerTurn = 8 * kMiB;
 
 // A peer that has sent no whole frame by then, or sends a frame slower than this for longer than that, holds
 // a connection without using it. The slowest honest link is far above.
@@ -30,6 +30,10 @@ constexpr Duration kEstimateAge = std::chrono::milliseconds(5);
 
 // How long a peer that does nothing any more is waited for when all is said.
 constexpr Duration kPartingPatience = std::chrono::seconds(3);
+
+// Closing ends after this much time and what the queue takes at this rate, whatever the peer does.
+constexpr Duration kClosingGrace = std::chrono::seconds(30);
+constexpr double kClosingBytesPerSecondMin = 128 * kKiB;
 
 // Pings that a peer may send faster than it reads the pongs.
 constexpr std::uint64_t kPongsQueuedMax = 64;
@@ -72,6 +76,8 @@ void Connection::close(Error reason) {
   // A full queue is no reason to stay; the peer then learns from the end of the stream.
   (void)writer_.push({.type = FrameType::goodbye, .head = head}, stream_->loop().now());
   state_ = State::closing;
+  closing_until_ = stream_->loop().now() + kClosingGrace +
+                   duration_of(static_cast<double>(writer_.queued_bytes()) / kClosingBytesPerSecondMin);
   reason_ = std::move(reason);
   schedule_flush();
 }
@@ -276,10 +282,12 @@ void Connection::arm_tick() {
 void Connection::tick() {
   const auto self = shared_from_this();
   const Instant now = stream_->loop().now();
+  watched_since_ += liveness_.stood_still(now);
   const bool ping_due = liveness_.tick(now);
   look_at_link(now);
   if (state_ == State::parting && now - parting_progress_ >= kPartingPatience)
     return fail(disconnected("closed"));
+  if (state_ != State::open && now >= closing_until_) return fail(disconnected("closed"));
   if (auto dead = liveness_.verdict(now, !writer_.empty())) return fail(std::move(*dead));
   if (auto slow = slowness(now)) close(std::move(*slow));
   if (ping_due) ping();

@@ -50,7 +50,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   Status send(const OutgoingFrame& frame);
 
   // Says goodbye with the reason, after what is queued already, and closes when that is written or the peer
-  // takes no more. The owner hears closed(reason) then, and gone() when the peer has closed too.
+  // takes no more. The owner hears closed(reason) then, and gone() when the peer has closed too. Both come in
+  // bounded time, also if the peer reads a byte at a time, or sends and never reads.
   void close(Error reason);
   // The owner wants to hear nothing more; the stream is closed at once.
   void detach();
@@ -126,6 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   RateMedian outgoing_rate_;
   Instant estimated_at_;  // outgoing_rate_ has what the kernel knew then
   Loop::TimerId tick_timer_ = 0;
+  Instant closing_until_;     // when neither the peer nor the queue is waited for any longer
   Instant parting_progress_;  // when the peer last acknowledged something of what was said last
   std::uint64_t next_token_ = 1;
   std::uint64_t bytes_sent_ = 0;

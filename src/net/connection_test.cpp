@@ -339,6 +339,52 @@ TEST_F(ConnectionTest, closing_towards_a_peer_that_reads_nothing_ends_all_the_sa
   EXPECT_EQ(owner_.why->message, "training is over");
 }
 
+// The peer is played by hand: each second it sends a heartbeat and reads `bytes` bytes, until it is let go
+// of.
+class NeverReadingTest : public ConnectionTest {
+ protected:
+  void start_with_a_full_queue() {
+    start();
+    ASSERT_TRUE(connection_->send(frame_with(view_)).ok());
+  }
+  void send_and_read(int seconds_max, std::size_t bytes) {
+    Head head;
+    encode(Heartbeat{1}, head);
+    auto pong = bytes_of_frame({.type = FrameType::pong, .head = head});
+    std::vector<std::byte> heard(bytes);
+    const iovec out{pong.data(), pong.size()}, in{heard.data(), heard.size()};
+    for (int i = 0; i < seconds_max && owner_.goings == 0; ++i) {
+      (void)raw_->write({&out, 1});
+      if (bytes > 0) (void)raw_->read({&in, 1});
+      loop_.run_for(seconds(1));
+    }
+  }
+  const std::vector<std::byte> payload_ = std::vector<std::byte>(1'000'000);
+  const TensorView view_ = TensorView::of_bytes(payload_);
+};
+
+TEST_F(NeverReadingTest, a_peer_that_sends_and_never_reads_is_dropped) {
+  start_with_a_full_queue();
+  send_and_read(60, 0);
+  EXPECT_EQ(owner_.goings, 1);
+  EXPECT_NE(reason().find("took no bytes for"), std::string::npos) << reason();
+}
+
+TEST_F(NeverReadingTest, closing_towards_a_peer_that_sends_and_never_reads_has_an_end) {
+  start_with_a_full_queue();
+  connection_->close(disconnected("training is over"));
+  send_and_read(60, 0);
+  EXPECT_EQ(owner_.goings, 1);
+  EXPECT_EQ(owner_.why->message, "training is over");
+}
+
+TEST_F(NeverReadingTest, closing_towards_a_peer_that_reads_a_byte_a_second_has_an_end) {
+  start_with_a_full_queue();
+  connection_->close(disconnected("training is over"));
+  send_and_read(60, 1);
+  EXPECT_EQ(owner_.goings, 1);
+}
+
 TEST_F(ConnectionTest, a_flood_of_pings_that_never_reads_is_cut_off) {
   start();
   Head head;

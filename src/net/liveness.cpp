@@ -14,6 +14,12 @@ constexpr Duration kPatienceUnknown = std::chrono::seconds(10);
 // However fast the link, the peer's machine may be busy: its scheduler, not its network, sets this.
 constexpr Duration kPatienceMin = std::chrono::seconds(2);
 
+// A peer sets this by how late it answers; however late, there is an end.
+constexpr Duration kPatienceMax = std::chrono::seconds(60);
+
+// A peer that sends is alive, but one that takes none of our bytes for this long will not take any more.
+constexpr Duration kUnreadPatience = std::chrono::seconds(30);
+
 // How many likely-worst round trips (mean and four deviations, as TCP reckons) may be missed.
 constexpr int kPatienceRoundTrips = 8;
 
@@ -21,14 +27,13 @@ constexpr int kPatienceRoundTrips = 8;
 
 Duration Liveness::patience() const {
   if (round_trip_ == Duration::zero()) return kPatienceUnknown;
-  return std::max(kPatienceMin, kPatienceRoundTrips * (round_trip_ + 4 * variation_));
+  return std::clamp(kPatienceRoundTrips * (round_trip_ + 4 * variation_), kPatienceMin, kPatienceMax);
 }
 
 bool Liveness::tick(Instant now) {
   // Two intervals late: it was this process that stood still, and the peer's answers may be waiting in the
   // kernel.
-  if (now - ticked_at_ > 2 * interval()) {
-    const Duration lost = now - ticked_at_;
+  if (const Duration lost = stood_still(now); lost > Duration::zero()) {
     heard_at_ = std::max(heard_at_, std::min(now, heard_at_ + lost));
     progressed_at_ = std::max(progressed_at_, std::min(now, progressed_at_ + lost));
     pinged_at_ = std::min(now, pinged_at_ + lost);
@@ -62,9 +67,10 @@ std::optional<Error> Liveness::verdict(Instant now, bool backlog) const {
   if (backlog) {
     // A ping may itself be waiting behind a large frame, so what counts is whether that frame moves.
     const Duration stuck = now - std::max(progressed_at_, heard_at_);
-    if (stuck <= patience()) return std::nullopt;
+    const Duration unread = now - progressed_at_;
+    if (stuck <= patience() && unread <= std::max(kUnreadPatience, patience())) return std::nullopt;
     return disconnected(
-        fmt::format("took no bytes for {:.1f} s (round trip {:.1f} ms)", seconds_of(stuck), round_trip_ms));
+        fmt::format("took no bytes for {:.1f} s (round trip {:.1f} ms)", seconds_of(unread), round_trip_ms));
   }
   if (!awaited_) return std::nullopt;
   const Duration silence = now - std::max({heard_at_, pinged_at_, progressed_at_});

@@ -26,6 +26,11 @@ class Liveness {
   // The peer's side took bytes of ours.
   void progressed(Instant now) { progressed_at_ = now; }
 
+  // How long this process stood still since the last tick; zero when it did not.
+  Duration stood_still(Instant now) const {
+    return now - ticked_at_ > 2 * interval() ? now - ticked_at_ : Duration::zero();
+  }
+
   // Call every interval(). Says whether a ping should go out now.
   bool tick(Instant now);
   // The ping with this token was handed over for sending.

@@ -54,6 +54,11 @@ TEST_F(LivenessTest, a_slow_link_gets_patience_in_proportion) {
   EXPECT_LE(live_.patience(), seconds(90));
 }
 
+TEST_F(LivenessTest, a_peer_that_answers_ever_later_gets_no_patience_without_end) {
+  tick_until(now_ + seconds(3600), seconds(50));
+  EXPECT_LE(live_.patience(), seconds(60));
+}
+
 TEST_F(LivenessTest, a_peer_that_never_answers_is_noticed_too) {
   tick_until(now_ + seconds(60), std::nullopt);
   EXPECT_TRUE(verdict_);

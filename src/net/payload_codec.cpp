@@ -13,10 +13,6 @@ namespace {
 // Smaller payloads are gone before a codec could have begun.
 constexpr std::uint64_t kConsideredBytes = 16 * kKiB;
 
-Instant now() {
-  return SteadyClock().now();
-}
-
 // As they lie in a frame.
 Bytes join(std::span<const TensorView> tensors, MutableBytes out) {
   std::uint64_t at = 0;
@@ -43,13 +39,13 @@ std::optional<PayloadSender::Section> PayloadSender::encode(std::span<const Tens
                                                             LosslessPolicy* policy) {
   const std::uint64_t raw_bytes = payload_bytes_of(payload);
   if (codec.lossless.kind == LosslessKind::none || raw_bytes == 0) return std::nullopt;
-  const Instant begun = now();
+  const Instant begun = clock_.now();
   const Bytes raw = payload.size() == 1 ? payload[0].bytes() : join(payload, joined_.take(raw_bytes));
   auto encoded = std::make_shared<AlignedBuffer>(section_bytes_max(raw.size(), codec.chunk_log2));
   const auto tried = policy != nullptr ? policy->chunks_to_try() : SectionEncoder::Tried();
   const Bytes section =
       encoder_.encode_into({encoded->data(), encoded->capacity()}, raw, codec, pool_, tried);
-  const Duration busy = now() - begun;
+  const Duration busy = clock_.now() - begun;
   stats_.busy += busy;
   if (policy != nullptr) {
     policy->measured(codec, raw.size(), std::min(section.size(), raw.size()), seconds_of(busy), 0,
@@ -106,7 +102,7 @@ Status PayloadReceiver::finish(const FrameHeader& header, Bytes payload, const C
   stats_.wire_bytes += payload.size();
   const bool direct = coding.form == Form::direct;
   if (header.codec == 0 && direct) return {};
-  const Instant begun = now();
+  const Instant begun = clock_.now();
   Status status;
   Bytes formed = payload;
   if (header.codec != 0) {
@@ -116,7 +112,7 @@ Status PayloadReceiver::finish(const FrameHeader& header, Bytes payload, const C
     formed = decoded;
   }
   if (status.ok() && !direct) status = unform(formed, coding, target);
-  stats_.busy += now() - begun;
+  stats_.busy += clock_.now() - begun;
   return status;
 }
 

@@ -26,7 +26,7 @@ struct PayloadStats {
 
 class PayloadSender {
  public:
-  explicit PayloadSender(ThreadPool* pool) : pool_(pool) {}
+  PayloadSender(ThreadPool* pool, const Clock& clock) : pool_(pool), clock_(clock) {}
 
   // What of these tensors travels where that is less than they are.
   struct Section {
@@ -56,6 +56,7 @@ class PayloadSender {
 
  private:
   ThreadPool* pool_;
+  const Clock& clock_;
   SectionEncoder encoder_;
   AlignedBuffer joined_;  // tensors side by side, for the codec
   PayloadStats stats_;
@@ -63,7 +64,7 @@ class PayloadSender {
 
 class PayloadReceiver {
  public:
-  explicit PayloadReceiver(ThreadPool* pool) : pool_(pool) {}
+  PayloadReceiver(ThreadPool* pool, const Clock& clock) : pool_(pool), clock_(clock) {}
 
   // For Connection::Owner::place: where the payload lands that, decoded, belongs in the target. corrupt when
   // it has another length.
@@ -74,6 +75,7 @@ class PayloadReceiver {
 
  private:
   ThreadPool* pool_;
+  const Clock& clock_;
   SectionDecoder decoder_;
   AlignedBuffer encoded_;
   AlignedBuffer formed_;

@@ -17,7 +17,8 @@ namespace {
 // Takes frames whose payload, decoded, has a length that it knows.
 class Receiving : public Connection::Owner {
  public:
-  Receiving(std::size_t bytes, ThreadPool* pool) : raw(bytes, std::byte{0xaa}), receiver(pool) {}
+  Receiving(std::size_t bytes, ThreadPool* pool, const Clock& clock)
+      : raw(bytes, std::byte{0xaa}), receiver(pool, clock) {}
   Result<MutableBytes> place(const FrameHeader& header, Bytes) override {
     return receiver.place(header, {}, {raw, tensors});
   }
@@ -57,7 +58,7 @@ class PayloadCodecTest : public testing::Test {
   void send(const SectionCodec& codec, const std::vector<std::byte>& raw, std::size_t expected,
             ThreadPool* pool = nullptr) {
     connect(expected, pool);
-    sender_.emplace(pool);
+    sender_.emplace(pool, loop_);
     const auto kept = std::make_shared<std::vector<std::byte>>(raw);
     const TensorView view = TensorView::of_bytes(*kept);
     ASSERT_TRUE(
@@ -69,8 +70,8 @@ class PayloadCodecTest : public testing::Test {
   }
   void connect(std::size_t expected, ThreadPool* pool) {
     TearDown();
-    receiving_.emplace(expected, pool);
-    sending_.emplace(0, nullptr);
+    receiving_.emplace(expected, pool, loop_);
+    sending_.emplace(0, nullptr, loop_);
     auto [near, far] = make_memory_streams(loop_, 64 * 1024);
     near_ = Connection::start(std::move(near), *sending_, {});
     far_ = Connection::start(std::move(far), *receiving_, {});

@@ -1,6 +1,7 @@
 #include "net/sim_loop.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace w5xde {
 
@@ -16,6 +17,31 @@ void SimLoop::cancel(TimerId timer) {
   if (found == due_.end()) return;
   tasks_.erase(Key(found->second, timer));
   due_.erase(found);
+}
+
+namespace {
+
+class SimBackground final : public Background {
+ public:
+  explicit SimBackground(SimLoop& loop) : loop_(loop) {}
+
+  void run(Task work, Task then) override {
+    loop_.post([work = std::move(work), then = std::move(then), alive = std::weak_ptr(alive_)] {
+      if (alive.expired()) return;
+      work();
+      if (then) then();
+    });
+  }
+
+ private:
+  SimLoop& loop_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+};
+
+}  // namespace
+
+std::unique_ptr<Background> SimLoop::background() {
+  return std::make_unique<SimBackground>(*this);
 }
 
 void SimLoop::run_for(Duration duration) {

@@ -16,6 +16,8 @@ class SimLoop final : public Loop {
   void post(Task task) override { (void)after(Duration::zero(), std::move(task)); }
   TimerId after(Duration delay, Task task) override;
   void cancel(TimerId timer) override;
+  // Its work is done from the loop, in no time.
+  std::unique_ptr<Background> background() override;
   bool on_loop() const override { return true; }
 
   // Runs what is due within that time, in order of time and then of asking, and leaves the clock there.

@@ -1,11 +1,11 @@
 #include "net/tcp.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <asio/connect.hpp>
 #include <asio/ip/tcp.hpp>
-#include <charconv>
 #include <utility>
 
 #include "net/tcp_stream.h"
@@ -19,31 +19,16 @@ using asio::ip::tcp;
 // Waiting out a shortage of file descriptors: accepting again at once would spin.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
+// However many peers come, files can be opened: a checkpoint, the database, a model. The kernel hands out the
+// lowest number that is free, so a high one says that few are left.
+bool is_of_the_reserve(int descriptor) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  const rlim_t reserve = std::clamp<rlim_t>(limit.rlim_cur / 8, 16, 64);
+  return static_cast<rlim_t>(descriptor) + reserve >= limit.rlim_cur;
+}
+
 }  // namespace
-
-std::string Address::to_string() const {
-  const bool v6 = host.find(':') != std::string::npos;
-  return fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
-}
-
-Result<Address> parse_address(std::string_view text) {
-  const auto bad = [&] {
-    return invalid(fmt::format("'{}' is not HOST:PORT, such as 192.168.1.5:5555", text));
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad();
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad();
-  }
-  const std::string_view digits = text.substr(colon + 1);
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (host.empty() || error != std::errc() || end != digits.data() + digits.size()) return bad();
-  return Address{std::string(host), port};
-}
 
 struct TcpListener::State : std::enable_shared_from_this<TcpListener::State> {
   State(AsioLoop& l, tcp::acceptor a, SocketOptions o, Accepted f)
@@ -52,7 +37,10 @@ struct TcpListener::State : std::enable_shared_from_this<TcpListener::State> {
   void accept_next() {
     acceptor.async_accept([self = shared_from_this()](const asio::error_code& error, tcp::socket socket) {
       if (!self->acceptor.is_open()) return;
-      if (!error) {
+      if (!error && is_of_the_reserve(socket.native_handle())) {
+        socket.close();
+        self->accept_next();
+      } else if (!error) {
         self->accepted(std::make_unique<TcpStream>(self->loop, std::move(socket), self->options));
         // The callback may have destroyed the listener.
         if (self->acceptor.is_open()) self->accept_next();
@@ -146,7 +134,7 @@ struct Connecting : std::enable_shared_from_this<Connecting> {
   void failed(const asio::error_code& code) {
     Error error =
         disconnected(fmt::format("connecting to {}: {}", options.address.to_string(), code.message()));
-    if (attempt >= options.attempts_max) return done(std::move(error));
+    if (options.attempts_max > 0 && attempt >= options.attempts_max) return done(std::move(error));
     const Duration delay = retry_delay(options, attempt, random);
     if (options.on_retry) options.on_retry(attempt, error, delay);
     loop.after(delay, [self = shared_from_this()] { self->attempt_now(); });

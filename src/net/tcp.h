@@ -6,35 +6,25 @@
 #include <string>
 
 #include "base/random.h"
+#include "net/address.h"
 #include "net/asio_loop.h"
+#include "net/listener.h"
 #include "net/stream.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-struct Address {
-  std::string host;
-  std::uint16_t port = 0;
-
-  std::string to_string() const;  // "127.0.0.1:5555", "[::1]:5555"
-};
-
-// "HOST:PORT" or "[IPV6]:PORT".
-Result<Address> parse_address(std::string_view text);
-
-// Listens, and hands every connection that comes to `accepted`, until it is destroyed. Loop thread only.
-class TcpListener {
+// When few of the process's file descriptors are left, connections are closed as soon as they come.
+class TcpListener final : public Listener {
  public:
-  using Accepted = std::function<void(std::unique_ptr<Stream>)>;
-
   // Port 0 takes any free one.
   static Result<std::unique_ptr<TcpListener>> listen(AsioLoop& loop, const Address& address,
                                                      SocketOptions options, Accepted accepted);
-  ~TcpListener();
+  ~TcpListener() override;
   TcpListener(const TcpListener&) = delete;
   TcpListener& operator=(const TcpListener&) = delete;
 
-  const Address& address() const;  // with the port that was taken
+  const Address& address() const override;  // with the port that was taken
 
  private:
   struct State;
@@ -47,7 +37,7 @@ struct ConnectOptions {
   SocketOptions socket;
   // Attempts are spaced by a delay that doubles up to the maximum; each is shortened by a random part of up
   // to a half, so that nodes that lost the same coordinator do not all come back in the same instant.
-  unsigned attempts_max = 5;
+  unsigned attempts_max = 5;  // 0: without end
   Duration delay_first = std::chrono::milliseconds(100);
   Duration delay_max = std::chrono::seconds(10);
   std::function<void(unsigned attempt, const Error& error, Duration delay)> on_retry;

@@ -147,11 +147,11 @@ void TcpStream::when_readable(Loop::Task task) {
   loop_.assert_on_loop();
   state_->on_readable = std::move(task);
   if (std::exchange(state_->waiting_readable, true)) return;
-  const auto readable = [state = state_](const asio::error_code&, std::size_t count) {
+  const auto readable = [&loop = loop_, state = state_](const asio::error_code&, std::size_t count) {
     state->waiting_readable = false;
     // An error, or the end, is met again by the read that follows. After close() there is no task.
     state->held_end += count;
-    if (auto waiter = std::exchange(state->on_readable, nullptr)) waiter();
+    if (const auto waiter = std::exchange(state->on_readable, nullptr)) loop.run_task(waiter);
   };
   if (state_->held_begin != state_->held_end) {
     asio::post(loop_.context(), [readable] { readable({}, 0); });
@@ -165,10 +165,12 @@ void TcpStream::when_writable(Loop::Task task) {
   loop_.assert_on_loop();
   state_->on_writable = std::move(task);
   if (std::exchange(state_->waiting_writable, true)) return;
-  state_->socket.async_wait(asio::ip::tcp::socket::wait_write, [state = state_](const asio::error_code&) {
-    state->waiting_writable = false;
-    if (auto waiter = std::exchange(state->on_writable, nullptr)) waiter();
-  });
+  state_->socket.async_wait(asio::ip::tcp::socket::wait_write,
+                            [&loop = loop_, state = state_](const asio::error_code&) {
+                              state->waiting_writable = false;
+                              if (const auto waiter = std::exchange(state->on_writable, nullptr))
+                                loop.run_task(waiter);
+                            });
 }
 
 void TcpStream::finish_writing() {

@@ -1,6 +1,9 @@
 #include "net/tcp.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "net/asio_loop.h"
 #include "support/kernel_buffers.h"
@@ -98,6 +101,33 @@ TEST_F(TcpTest, a_port_in_use_is_a_clear_error) {
   EXPECT_EQ(second.error().kind, ErrorKind::system);
   EXPECT_NE(second.error().message.find(listener_->address().to_string()), std::string::npos);
   EXPECT_NE(second.error().message.find("in use"), std::string::npos);
+}
+
+TEST_F(TcpTest, connections_that_come_when_few_descriptors_are_left_are_closed_so_that_files_can_be_opened) {
+  std::vector<std::unique_ptr<Stream>> accepted, clients;
+  listener_ = TcpListener::listen(loop_, {"127.0.0.1", 0}, {}, [&](std::unique_ptr<Stream> stream) {
+                accepted.push_back(std::move(stream));
+              }).value();
+  const int lowest_free = open("/dev/null", O_RDONLY);
+  ASSERT_EQ(close(lowest_free), 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{static_cast<rlim_t>(lowest_free) + 24, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  // Each takes two descriptors, one at either end.
+  bool refused = false;
+  for (std::size_t i = 1; i <= 12 && !refused; ++i) {
+    connect_tcp(loop_, {.address = listener_->address(), .on_retry = {}}, random_,
+                [&](Result<std::unique_ptr<Stream>> stream) {
+                  clients.push_back(std::move(stream).value());
+                  clients.back()->when_readable([&] { refused = true; });
+                });
+    loop_.run_until([&] { return clients.size() == i && (accepted.size() == i || refused); });
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_GT(accepted.size(), 0u);
+  EXPECT_EQ(clients.size(), accepted.size() + 1);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(TcpTest, connecting_retries_and_then_says_what_it_tried) {

@@ -54,14 +54,14 @@ std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes
 
 Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<const float> state,
                                   std::uint32_t lanes) {
-  const Instant begun = SteadyClock().now();
+  const Instant begun = clock_.now();
   const auto slots = slots_of(lease, payload);
   Computed computed;
   if (another_)
     computed.lanes = std::clamp(static_cast<std::uint32_t>(slots.size()), 1u, std::max(1u, lanes));
   W5XDE_CHECK(open_lanes(computed.lanes));
   W5XDE_CHECK(lease.work == Work::train ? train(slots, state, computed) : evaluate(slots, state, computed));
-  computed.busy = SteadyClock().now() - begun;
+  computed.busy = clock_.now() - begun;
   return computed;
 }
 

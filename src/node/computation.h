@@ -38,8 +38,12 @@ class Computation {
   // Another engine of the same model, for another lane.
   using MakeEngine = std::function<Result<std::unique_ptr<Engine>>()>;
 
-  explicit Computation(Engine& engine, MakeEngine another = {})
-      : engines_{&engine}, another_(std::move(another)), floats_(engine.description().floats()) {}
+  // `clock` is read from the thread that computes.
+  Computation(Engine& engine, const Clock& clock, MakeEngine another = {})
+      : engines_{&engine},
+        clock_(clock),
+        another_(std::move(another)),
+        floats_(engine.description().floats()) {}
 
   // `payload` holds the lease's tensors.
   Result<Computed> run(const Lease& lease, Bytes payload, std::span<const float> state,
@@ -63,6 +67,7 @@ class Computation {
   Reduction::Buffer take_buffer();
 
   std::vector<Engine*> engines_;  // one a lane
+  const Clock& clock_;
   std::vector<std::unique_ptr<Engine>> others_;
   MakeEngine another_;
   std::unique_ptr<ThreadPool> pool_;  // of the lanes but one, which is the caller's

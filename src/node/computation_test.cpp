@@ -36,7 +36,8 @@ class ComputationTest : public testing::Test {
 
   FakeEngine engine_;
   std::vector<float> state_;
-  Computation computation_{engine_, [] { return another(); }};
+  SteadyClock clock_;
+  Computation computation_{engine_, clock_, [] { return another(); }};
 };
 
 TEST_F(ComputationTest, a_slot_s_contribution_is_the_engine_s_with_the_slot_s_own_seed) {
@@ -150,7 +151,7 @@ TEST_F(ComputationTest, lanes_compute_at_the_same_time_each_with_an_engine_of_it
   };
   FakeEngine engine(meets);
   int made = 0;
-  Computation computation(engine, [&] {
+  Computation computation(engine, clock_, [&] {
     ++made;
     return another(meets);
   });
@@ -161,7 +162,7 @@ TEST_F(ComputationTest, lanes_compute_at_the_same_time_each_with_an_engine_of_it
 }
 
 TEST_F(ComputationTest, who_cannot_make_another_engine_has_one_lane) {
-  Computation computation(engine_);
+  Computation computation(engine_, clock_);
   const auto made = sampled_lease(3, {0, 8});
   EXPECT_EQ(computation.run(made.lease, made.payload, state_, 4).value().lanes, 1u);
 }
@@ -174,13 +175,13 @@ TEST_F(ComputationTest, an_engine_s_refusal_is_handed_on_from_every_lane) {
     return {};
   };
   FakeEngine refusing(refuses);
-  Computation computation(refusing, [&] { return another(refuses); });
+  Computation computation(refusing, clock_, [&] { return another(refuses); });
   EXPECT_EQ(computation.run(made.lease, made.payload, state_, 2).error().message, "no such layer");
 }
 
 TEST_F(ComputationTest, an_engine_s_refusal_is_handed_on) {
   FakeEngine refusing([](std::uint64_t, std::span<float>) -> Status { return invalid("no such layer"); });
-  Computation computation(refusing);
+  Computation computation(refusing, clock_);
   const auto made = sampled_lease(3, {0, 2});
   EXPECT_EQ(computation.run(made.lease, made.payload, state_).error().message, "no such layer");
 }

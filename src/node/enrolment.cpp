@@ -13,28 +13,37 @@ namespace w5xde {
 
 namespace {
 
-constexpr std::uint64_t kModelFileBytesMax = 2 * kGiB;
-// What a lane has in memory, in blocks of a model's size: the gradients of two slots, their sum, one that
-// waits.
-constexpr std::uint64_t kLaneBlocks = 4;
+// A model of which not even two versions, a gradient and a sum fit cannot be computed here.
+constexpr std::uint64_t kModelBlocksMin = 4;
+// Of the samples that an engine is warmed up with; models of larger ones start cold.
+constexpr std::uint64_t kWarmUpBytesMax = 64 * kMiB;
 
 }  // namespace
 
 Status Node::received_hello(Bytes head) {
   W5XDE_TRY(const Hello theirs, decode_hello(head, Limits::stranger()));
   const Hello mine{.software = "w5xde " + std::string(kVersion), .name = options_.name};
-  W5XDE_TRY(const Agreement agreement, negotiate(mine, theirs, {connection_->stream().encrypted()}));
-  log_.verbose("{} is {}, protocol {}", connection_->stream().peer(), theirs.software, agreement.protocol);
+  W5XDE_TRY(const std::uint32_t protocol, negotiate(mine, theirs, {connection_->stream().encrypted()}));
+  log_.verbose("{} is {}, protocol {}", connection_->stream().peer(), theirs.software, protocol);
   // A coordinator is trusted with the model and its batches; how large those may be is the node's memory.
   limits_ = Limits{};
   connection_->set_limits(limits_);
   return {};
 }
 
+// What would size memory here.
+Status Node::check_offer() const {
+  W5XDE_TRY(const Shape sample, Shape::make(offer_.sample_shape));
+  if (sample.elements() <= limits_.sample_bytes_max / sizeof(float)) return {};
+  return overloaded(fmt::format("the run's samples are {}; at most {} numbers each", sample.to_string(),
+                                limits_.sample_bytes_max / sizeof(float)));
+}
+
 Status Node::received_offer(Bytes head) {
   // A lease of the first may be computing with its engine.
-  if (!offer_.model.empty()) return corrupt("a second offer");
+  if (std::exchange(offered_, true)) return corrupt("a second offer");
   W5XDE_TRY(offer_, decode_offer(head, limits_));
+  W5XDE_CHECK(check_offer());
   if (offer_.threads != options_.threads) {
     return incompatible(fmt::format("this run computes a slot with {} threads; join with --threads {}",
                                     offer_.threads, offer_.threads));
@@ -45,14 +54,26 @@ Status Node::received_offer(Bytes head) {
                      .receive_buffer_bytes = offer_.socket_buffer,
                      .receive_chunk_bytes = offer_.receive_chunk,
                      .combined_send = offer_.combined_send});
-  if (offer_.model_hash.empty()) return make_ready({});
+  if (offer_.model_hash.empty()) return load([] { return std::filesystem::path(); });
   const auto file = options_.model_cache / (offer_.model_hash + ".pt");
-  const auto cached = MappedFile::open(file);
-  if (cached.ok() && hash128_hex(cached->bytes()) == offer_.model_hash) return make_ready(file);
-  if (offer_.model_bytes == 0 || offer_.model_bytes > kModelFileBytesMax) {
-    return overloaded(
-        fmt::format("the run's model has {} bytes; at most {}", offer_.model_bytes, kModelFileBytesMax));
-  }
+  const auto is_cached = std::make_shared<bool>(false);
+  background_->run(
+      [file, is_cached, hash = offer_.model_hash] {
+        const auto cached = MappedFile::open(file);
+        *is_cached = cached.ok() && hash128_hex(cached->bytes()) == hash;
+      },
+      [this, file, is_cached] {
+        Status status =
+            *is_cached ? load([file] { return Result<std::filesystem::path>(file); }) : ask_for_model();
+        if (!status.ok()) connection_->close(std::move(status).error());
+      });
+  return {};
+}
+
+Status Node::ask_for_model() {
+  const std::uint64_t bytes_max = std::min(limits_.model_file_bytes_max, options_.machine.memory_bytes / 2);
+  if (offer_.model_bytes == 0 || offer_.model_bytes > bytes_max)
+    return overloaded(fmt::format("the run's model has {} bytes; at most {}", offer_.model_bytes, bytes_max));
   Head request;
   encode(ModelPart{}, request);
   return send_cold(FrameType::model, request);
@@ -72,18 +93,20 @@ Result<MutableBytes> Node::place_model(const FrameHeader& header, Bytes head) {
 
 Status Node::received_model() {
   if (model_received_ < offer_.model_bytes) return {};
-  const std::string hash = hash128_hex(model_bytes_);
-  if (hash != offer_.model_hash) {
-    return corrupt(
-        fmt::format("the model's file came with hash {}, {} was announced", hash, offer_.model_hash));
-  }
-  std::error_code ignored;  // what matters is whether the file can be written
-  std::filesystem::create_directories(options_.model_cache, ignored);
-  const auto file = options_.model_cache / (hash + ".pt");
-  const Bytes bytes = model_bytes_;
-  W5XDE_CHECK(write_file_atomically(file, {&bytes, 1}));
-  model_bytes_ = {};
-  return make_ready(file);
+  const auto bytes = std::make_shared<std::vector<std::byte>>(std::exchange(model_bytes_, {}));
+  return load([bytes, announced = offer_.model_hash,
+               cache = options_.model_cache]() -> Result<std::filesystem::path> {
+    const std::string hash = hash128_hex(*bytes);
+    if (hash != announced) {
+      return corrupt(fmt::format("the model's file came with hash {}, {} was announced", hash, announced));
+    }
+    std::error_code ignored;  // what matters is whether the file can be written
+    std::filesystem::create_directories(cache, ignored);
+    const auto file = cache / (hash + ".pt");
+    const Bytes part = *bytes;
+    W5XDE_CHECK(write_file_atomically(file, {&part, 1}));
+    return file;
+  });
 }
 
 Ready Node::about_this(std::uint64_t fingerprint) const {
@@ -101,42 +124,69 @@ Ready Node::about_this(std::uint64_t fingerprint) const {
 // A slot with more threads than one has the cores already, and a device that is no processor none.
 std::uint32_t Node::lanes_at_most() const {
   if (!engine_->uses_cores() || offer_.threads > 1) return 1;
-  const std::uint64_t lane_bytes = kLaneBlocks * engine_->description().floats() * sizeof(float);
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-      options_.machine.memory_bytes / 2 / std::max<std::uint64_t>(1, lane_bytes), 1, UINT32_MAX));
+  const std::uint64_t lane_bytes = Limits::kLaneBlocks * engine_->description().floats() * sizeof(float);
+  const std::uint64_t with_memory =
+      options_.machine.memory_bytes / 2 / std::max<std::uint64_t>(1, lane_bytes);
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(1, std::min<std::uint64_t>(with_memory, options_.machine.cores)));
 }
 
-Status Node::make_ready(const std::filesystem::path& model_file) {
+Status Node::load(std::function<Result<std::filesystem::path>()> find_file) {
   W5XDE_TRY(const Shape sample_shape, Shape::make(offer_.sample_shape));
   const ModelOptions model{.model = offer_.model,
                            .loss = offer_.loss,
                            .sample_shape = sample_shape,
                            .classes = offer_.classes,
                            .threads = offer_.threads,
-                           .device = options_.device};
-  W5XDE_TRY(engine_, options_.make_engine(model, model_file));
-  computation_.emplace(*engine_,
-                       [make = options_.make_engine, model, model_file] { return make(model, model_file); });
-  lanes_max_ = lanes_at_most();
-  const std::uint64_t fingerprint = engine_->description().fingerprint();
+                           .device = options_.device,
+                           .floats_max = options_.machine.memory_bytes / (kModelBlocksMin * sizeof(float))};
+  const auto loaded = std::make_shared<Loaded>();
+  background_->run([this, model, find_file = std::move(find_file),
+                    loaded] { loaded->status = load_into(*loaded, model, find_file); },
+                   [this, loaded] { this->loaded(*loaded); });
+  return {};
+}
+
+Status Node::load_into(Loaded& loaded, const ModelOptions& model,
+                       const std::function<Result<std::filesystem::path>()>& find_file) const {
+  W5XDE_TRY(const std::filesystem::path file, find_file());
+  const auto make = [make = options_.make_engine, model, file] { return make(model, file); };
+  W5XDE_TRY(loaded.engine, make());
+  loaded.computation = std::make_unique<Computation>(*loaded.engine, clock_, make);
+  const ModelDescription& description = loaded.engine->description();
+  const std::uint64_t fingerprint = description.fingerprint();
   if (fingerprint != offer_.model_fingerprint) {
     return incompatible(fmt::format(
         "the model '{}' has fingerprint {:016x} in the run and {:016x} here; update the older w5xde",
         offer_.model, offer_.model_fingerprint, fingerprint));
   }
-  const BlockShape shape{engine_->description().parameters, engine_->description().floats()};
-  replica_.emplace(shape);
-  encoder_.emplace(shape, static_cast<float>(offer_.momentum));
-  warm_up();
+  loaded.replica.emplace(BlockShape{description.parameters, description.floats()});
+  warm_up(loaded);
+  return {};
+}
+
+void Node::loaded(Loaded& loaded) {
+  if (reason_ || leaving_) return;
+  engine_ = std::move(loaded.engine);
+  computation_ = std::move(loaded.computation);
+  replica_ = std::move(loaded.replica);
+  Status status = loaded.status.ok() ? make_ready() : std::move(loaded.status);
+  if (!status.ok()) connection_->close(std::move(status).error());
+}
+
+Status Node::make_ready() {
+  lanes_max_ = lanes_at_most();
+  encoder_.emplace(replica_->shape(), static_cast<float>(offer_.momentum));
+  coded_answers_.emplace(encoder_->gradients());
   Head ready;
-  encode(about_this(fingerprint), ready);
+  encode(about_this(offer_.model_fingerprint), ready);
   waiting_since_ = loop_.now();
   return send_cold(FrameType::ready, ready);
 }
 
 // A library's first computation costs many times its second. It must not be a lease: a whole step would wait
 // for it. What targets look like that are no classes is not known yet; those models start cold.
-void Node::warm_up() {
+void Node::warm_up(Loaded& loaded) const {
   if (offer_.classes == 0) return;
   constexpr std::uint32_t kSamples = 2;  // BatchNorm wants more than one
   std::vector<std::int64_t> dims = offer_.sample_shape;
@@ -145,14 +195,16 @@ void Node::warm_up() {
   if (!shape.ok()) return;
   Lease lease{.slot_samples = {kSamples}};
   lease.tensors = {{.dtype = DType::f32, .shape = *shape}, {.dtype = DType::u8, .shape = Shape{kSamples}}};
-  const std::vector<std::byte> zeros(payload_bytes_of(lease.tensors));
-  const std::uint64_t floats = engine_->description().floats();
-  const Replica::State memory = replica_->take();
+  const std::uint64_t bytes = payload_bytes_of(lease.tensors);
+  if (bytes > kWarmUpBytesMax) return;
+  const std::vector<std::byte> zeros(bytes);
+  const std::uint64_t floats = loaded.engine->description().floats();
+  const Replica::State memory = loaded.replica->take();
   std::fill_n(reinterpret_cast<float*>(memory->data()), floats, 0.0F);
   const std::span<const float> state(reinterpret_cast<const float*>(memory->data()), floats);
   // If it fails, a lease will too, and say why.
-  auto computed = computation_->run(lease, zeros, state);
-  if (computed.ok()) computation_->give_back(std::move(computed->values));
+  auto computed = loaded.computation->run(lease, zeros, state);
+  if (computed.ok()) loaded.computation->give_back(std::move(computed->values));
 }
 
 }  // namespace w5xde

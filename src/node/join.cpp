@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <bit>
 #include <csignal>
 
 #include "net/signals.h"
@@ -36,10 +37,9 @@ class Member {
 
  private:
   void connect() {
-    ConnectOptions connect_options{.address = options_.address, .attempts_max = options_.attempts_max};
+    ConnectOptions connect_options = retries();
     connect_options.on_retry = [this](unsigned attempt, const Error& error, Duration delay) {
-      log_.normal("{}: {}; trying again in {:.1f} s (attempt {} of {})", options_.node.name, error.message,
-                  seconds_of(delay), attempt, options_.attempts_max);
+      tell_of_retry(attempt, attempt == 1 ? Error(error).within(nobody_there()) : error, delay);
     };
     connect_tcp(loop_, connect_options, random_, [this](Result<std::unique_ptr<Stream>> stream) {
       if (leaving_ || !stream.ok()) {
@@ -49,6 +49,23 @@ class Member {
       node_ = std::make_unique<Node>(loop_, options_.node, log_);
       node_->start(std::move(*stream));
     });
+  }
+
+  ConnectOptions retries() const {
+    return {.address = options_.address,
+            .socket = {},
+            .attempts_max = options_.attempts_max,
+            .delay_first = options_.delay_first,
+            .delay_max = options_.delay_max,
+            .on_retry = {}};
+  }
+
+  // The first failure is told at once. Then ever more seldom: it may go on for days.
+  void tell_of_retry(unsigned attempt, const Error& error, Duration delay) const {
+    if (!std::has_single_bit(attempt)) return;
+    log_.normal("{}: {}; trying again in {:.1f} s (attempt {}{})", options_.node.name, error.message,
+                seconds_of(delay), attempt,
+                options_.attempts_max == 0 ? std::string() : fmt::format(" of {}", options_.attempts_max));
   }
 
   std::string nobody_there() const {
@@ -63,18 +80,31 @@ class Member {
                  reason.to_string());
     fruitless_stays_ = node_->slots_computed() > 0 ? 0 : fruitless_stays_ + 1;
     node_.reset();
-    // A byte that went wrong on its way is the link's fault, whichever side saw it. One that does so every
-    // time is not.
-    const bool link_at_fault = reason.kind == ErrorKind::disconnected ||
-                               (reason.kind == ErrorKind::corrupt && fruitless_stays_ < kFruitlessStaysMax);
     if (leaving_ || (parted && reason.kind == ErrorKind::disconnected)) {
       result_ = Status();
-    } else if (!link_at_fault) {
+    } else if (!worth_another_try(reason, parted)) {
       result_ = Status(reason);
-    } else {
+    } else if (fruitless_stays_ == 0) {
       log_.normal("{}: {}; connecting again", options_.node.name, reason.message);
       connect();
+    } else {
+      // It was let in and sent away, or there was no room: asking again at once would not help.
+      const Duration delay = retry_delay(retries(), fruitless_stays_, random_);
+      tell_of_retry(fruitless_stays_, reason, delay);
+      loop_.after(delay, [this] {
+        if (!result_) connect();
+      });
     }
+  }
+
+  // A byte that went wrong on its way is the link's fault, whichever side saw it, and a coordinator that is
+  // busy may have time later. One that says so every time will not.
+  bool worth_another_try(const Error& reason, bool parted) const {
+    if (reason.kind == ErrorKind::disconnected)
+      return options_.attempts_max == 0 || fruitless_stays_ < options_.attempts_max;
+    const bool may_pass =
+        reason.kind == ErrorKind::corrupt || (reason.kind == ErrorKind::overloaded && parted);
+    return may_pass && fruitless_stays_ < kFruitlessStaysMax;
   }
 
   void told_to_leave() {

@@ -15,17 +15,27 @@ namespace {
 class JoinTest : public testing::Test {
  protected:
   JoinTest() {
-    listener_ = TcpListener::listen(loop_, {"127.0.0.1", 0}, {}, [this](std::unique_ptr<Stream> stream) {
-                  ++visits_;
-                  visit(std::move(stream));
-                }).value();
+    listen();
+    address_ = listener_->address();
+  }
+  void listen() {
+    listener_ =
+        TcpListener::listen(loop_, {"127.0.0.1", address_.port}, {}, [this](std::unique_ptr<Stream> stream) {
+          ++visits_;
+          visit(std::move(stream));
+        }).value();
+  }
+  void part(Error reason, std::unique_ptr<Stream> stream) {
+    peers_.push_back(std::make_unique<HandPeer>(std::move(stream)));
+    peers_.back()->connection().close(std::move(reason));
   }
 
-  Status join_until_it_gives_up() {
+  Status join_until_it_gives_up(unsigned attempts_max = 10) {
     Status result;
     bool over = false;
-    std::thread node([&] {
-      JoinOptions options{.address = listener_->address(), .node = {.name = "n"}, .attempts_max = 1};
+    std::thread node([&, address = address_] {
+      JoinOptions options{.address = address, .node = {.name = "n"}, .attempts_max = attempts_max};
+      options.delay_first = options.delay_max = std::chrono::milliseconds(1);
       options.node.make_engine = [](const ModelOptions&, const std::filesystem::path&) {
         return std::unique_ptr<Engine>(std::make_unique<FakeEngine>());
       };
@@ -39,6 +49,7 @@ class JoinTest : public testing::Test {
 
   std::function<void(std::unique_ptr<Stream>)> visit;
   AsioLoop loop_;
+  Address address_;
   std::unique_ptr<TcpListener> listener_;
   unsigned visits_ = 0;
   std::vector<std::unique_ptr<HandPeer>> peers_;
@@ -65,6 +76,48 @@ TEST_F(JoinTest, a_link_that_is_corrupt_every_time_is_given_up) {
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().kind, ErrorKind::corrupt);
   EXPECT_EQ(visits_, 5u);
+}
+
+TEST_F(JoinTest, a_coordinator_that_is_gone_for_long_is_waited_for) {
+  visit = [this](std::unique_ptr<Stream> stream) {
+    part(disconnected("the run is finished"), std::move(stream));
+  };
+  listener_.reset();
+  // Far more attempts than it used to make.
+  loop_.after(std::chrono::milliseconds(300), [this] { listen(); });
+  const Status result = join_until_it_gives_up(0);
+  EXPECT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(visits_, 1u);
+}
+
+TEST_F(JoinTest, a_coordinator_that_has_no_room_is_asked_again) {
+  visit = [this](std::unique_ptr<Stream> stream) {
+    if (visits_ == 20) part(disconnected("the run is finished"), std::move(stream));
+  };
+  const Status result = join_until_it_gives_up(0);
+  EXPECT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(visits_, 20u);
+}
+
+TEST_F(JoinTest, a_coordinator_that_is_busy_is_asked_again) {
+  visit = [this](std::unique_ptr<Stream> stream) {
+    part(visits_ == 3 ? disconnected("the run is finished") : overloaded("no ready for 600 s"),
+         std::move(stream));
+  };
+  const Status result = join_until_it_gives_up(0);
+  EXPECT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(visits_, 3u);
+}
+
+TEST_F(JoinTest, who_wants_an_end_gets_one) {
+  listener_.reset();
+  const Status nobody = join_until_it_gives_up(3);
+  ASSERT_FALSE(nobody.ok());
+  EXPECT_NE(nobody.error().message.find("no coordinator answers at"), std::string::npos);
+  listen();
+  visit = [](std::unique_ptr<Stream>) {};
+  EXPECT_FALSE(join_until_it_gives_up(3).ok());
+  EXPECT_EQ(visits_, 3u);
 }
 
 }  // namespace

@@ -12,31 +12,30 @@ namespace w5xde {
 namespace {
 
 // Leases shorter than this are computed on the loop's thread. Longer ones must not keep heartbeats waiting.
-constexpr double kInlineSecondsMax = 0.02;
+constexpr double kInlineSecondsMax = 0.01;
+constexpr double kUnknownSeconds = 1;
 
 }  // namespace
 
 Node::Node(Loop& loop, NodeOptions options, const Log& log)
     : loop_(loop),
       options_(std::move(options)),
+      clock_(options_.clock != nullptr ? *options_.clock : loop),
       log_(log),
-      sender_(nullptr),
-      receiver_(nullptr),
+      sender_(nullptr, clock_),
+      receiver_(nullptr, clock_),
       samples_(options_.sample_cache_bytes),
-      returned_(std::make_shared<std::vector<Reduction::Buffer>>()) {}
+      returned_(std::make_shared<std::vector<Reduction::Buffer>>()),
+      background_(loop.background()) {}
 
 Node::~Node() {
-  thread_.reset();
+  background_.reset();  // it computes with what goes next
   if (connection_) connection_->detach();
 }
 
 void Node::start(std::unique_ptr<Stream> stream) {
   connection_ = Connection::start(std::move(stream), *this, Limits::stranger());
-  const Hello hello{.software = "w5xde " + std::string(kVersion),
-                    .name = options_.name,
-                    .role = "node",
-                    .codecs = {"none", "zlib", "lz4", "lz4-frame", "zstd"},
-                    .gradient_codecs = {"none", "fp16", "bf16", "int8", "onebit", "topk", "powersgd"}};
+  const Hello hello{.software = "w5xde " + std::string(kVersion), .name = options_.name, .role = "node"};
   encode(hello, head_);
   (void)send_cold(FrameType::hello, head_);
 }
@@ -58,6 +57,8 @@ void Node::leave(std::string reason) {
 }
 
 void Node::end_leave() {
+  // What is handed over must have nothing in it of an answer that does not count.
+  if (coded_answers_ && coded_answers_->unjudged() && connection_->open()) return;
   parted_ = true;
   if (connection_ && connection_->open()) {
     (void)send_feedback(true);  // if it cannot be sent, it is lost: the coordinator counts that
@@ -105,6 +106,8 @@ Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payloa
       return received_lease(header, head, payload);
     case FrameType::feedback:
       return received_feedback(header, head, payload);
+    case FrameType::verdict:
+      return received_verdict(head);
     default:
       return corrupt(fmt::format("a coordinator does not send {} frames", name_of(header.type)));
   }
@@ -125,8 +128,20 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   if (answer.part_floats > 0 && (floats - 1) / answer.part_floats >= kPartsMax)
     return corrupt(fmt::format("parts of {} floats of {}", answer.part_floats, floats));
   const std::uint64_t bytes = payload_bytes_of(lease.tensors);
+  W5XDE_CHECK(check_room_for(bytes));
   arriving_.payload = std::make_shared<AlignedBuffer>(bytes);
   return receiver_.place(header, lease.coding, {{arriving_.payload->data(), bytes}, lease.tensors});
+}
+
+// A coordinator has a few leases out to a node, of which each is small. The sum is made anew each time: there
+// are few, and what is not kept cannot be wrong.
+Status Node::check_room_for(std::uint64_t lease_bytes) const {
+  std::uint64_t held = lease_bytes;
+  for (const Pending& pending : leases_) held += payload_bytes_of(pending.lease.tensors);
+  const std::uint64_t bytes_max = std::min(limits_.lease_bytes_held_max, options_.machine.memory_bytes / 2);
+  if (held <= bytes_max && leases_.size() < limits_.leases_held_max) return {};
+  return overloaded(fmt::format("{} leases with {} bytes of samples; there is room here for {} and {}",
+                                leases_.size() + 1, held, limits_.leases_held_max, bytes_max));
 }
 
 Status Node::received_lease(const FrameHeader& header, Bytes head, Bytes payload) {
@@ -160,6 +175,14 @@ Status Node::received_feedback(const FrameHeader& header, Bytes head, Bytes payl
   W5XDE_CHECK(receiver_.finish(header, payload, {}, {raw, feedback.tensors}));
   encoder_->gradients().add_feedback(
       {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
+  return {};
+}
+
+Status Node::received_verdict(Bytes head) {
+  if (!coded_answers_) return corrupt("a verdict before the model");
+  W5XDE_TRY(const Verdict verdict, decode_verdict(head));
+  coded_answers_->judge(verdict.lease_id, verdict.counted);
+  if (leaving_ && !computing_) end_leave();
   return {};
 }
 
@@ -219,22 +242,19 @@ void Node::compute(Pending pending) {
   wait_ns_ += wait_until_now();
   version_computed_ = replica_->version();
   const auto work = std::make_shared<Pending>(std::move(pending));
-  const bool brief = lease_seconds_ * lanes_used_ <= Lease::kShortSeconds;
-  const std::uint32_t lanes = brief ? 1 : std::min(work->lease.lanes, lanes_max_);
+  const auto slot_seconds = slot_seconds_[static_cast<std::size_t>(work->lease.work)];
+  const double seconds = slot_seconds.value_or(kUnknownSeconds) * work->lease.block.slot_count;
+  const std::uint32_t lanes = seconds <= Lease::kShortSeconds ? 1 : std::min(work->lease.lanes, lanes_max_);
   const auto run = [this, work, lanes, state = replica_->state()] {
     const Bytes payload(work->payload->data(), payload_bytes_of(work->lease.tensors));
     const std::span<const float> floats(reinterpret_cast<const float*>(state->data()),
                                         engine_->description().floats());
     return computation_->run(work->lease, payload, floats, lanes);
   };
-  if (lease_seconds_ <= kInlineSecondsMax) return computed(work->lease, run());
-  if (!thread_) thread_ = std::make_unique<ThreadPool>(1);
-  thread_->submit([this, run, work, alive = std::weak_ptr(alive_)] {
-    auto result = std::make_shared<Result<Computed>>(run());
-    loop_.post([this, work, result, alive] {
-      if (!alive.expired()) computed(work->lease, std::move(*result));
-    });
-  });
+  if (seconds / lanes <= kInlineSecondsMax) return computed(work->lease, run());
+  const auto result = std::make_shared<std::optional<Result<Computed>>>();
+  background_->run([run, result] { result->emplace(run()); },
+                   [this, work, result] { computed(work->lease, std::move(**result)); });
 }
 
 void Node::computed(const Lease& lease, Result<Computed> result) {
@@ -248,8 +268,8 @@ void Node::computed(const Lease& lease, Result<Computed> result) {
 }
 
 Status Node::answer(const Lease& lease, Computed& result) {
-  lease_seconds_ = seconds_of(result.busy);
-  lanes_used_ = result.lanes;
+  slot_seconds_[static_cast<std::size_t>(lease.work)] =
+      seconds_of(result.busy) * result.lanes / lease.block.slot_count;
   slots_computed_ += lease.block.slot_count;
   Contribution contribution{.lease_id = lease.lease_id,
                             .step = lease.step,
@@ -260,7 +280,8 @@ Status Node::answer(const Lease& lease, Computed& result) {
                             .correct = result.correct,
                             .compute_ns = static_cast<std::uint64_t>(result.busy.count()),
                             .lanes = result.lanes,
-                            .wait_ns = std::exchange(wait_ns_, 0)};
+                            .wait_ns = std::exchange(wait_ns_, 0),
+                            .loop_ns = static_cast<std::uint64_t>(loop_.longest_task().count())};
   if (result.values) {
     W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
     return send_floats(std::move(contribution), how, std::move(result.values));
@@ -275,7 +296,7 @@ Status Node::answer(const Lease& lease, Computed& result) {
 Status Node::send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values) {
   const BlockShape& shape = replica_->shape();
   const std::span<const float> block(reinterpret_cast<const float*>(values->data()), shape.floats);
-  const Formed whole = form_answer(how, contribution.step, block);
+  const Formed whole = form_answer(how, contribution, block);
   contribution.codec_ns = codec_until_now();
   // When the last byte is written the memory comes back.
   const std::shared_ptr<AlignedBuffer> keep(
@@ -301,18 +322,19 @@ Status Node::send_floats(Contribution contribution, const AnswerForm& how, Reduc
   return {};
 }
 
-Formed Node::form_answer(const AnswerForm& how, std::uint64_t step, std::span<const float> block) {
+Formed Node::form_answer(const AnswerForm& how, const Contribution& contribution,
+                         std::span<const float> block) {
   if (how.form == Form::direct) return {};
-  const Instant begun = SteadyClock().now();
+  const Instant begun = clock_.now();
   Formed formed;
   if (how.form == Form::generic) {
     const TensorView view(std::as_bytes(block), DType::f32, Shape{static_cast<std::int64_t>(block.size())});
     formed = form_generic({&view, 1});
   } else {
-    formed = encoder_->encode(block, how.gradient, step_encoded_ == step);
-    step_encoded_ = step;
+    const bool same_step = coded_answers_->begin(contribution.lease_id, contribution.step);
+    formed = encoder_->encode(block, how.gradient, same_step);
   }
-  coding_ += SteadyClock().now() - begun;
+  coding_ += clock_.now() - begun;
   return formed;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -9,11 +10,11 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "learn/engine.h"
 #include "net/connection.h"
 #include "net/loop.h"
 #include "net/payload_codec.h"
+#include "node/coded_answers.h"
 #include "node/computation.h"
 #include "node/machine.h"
 #include "node/replica.h"
@@ -34,6 +35,7 @@ struct NodeOptions {
   std::filesystem::path model_cache;
   std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)>
       make_engine;
+  const Clock* clock = nullptr;  // what computing takes is read off it; none: the loop's
 };
 
 // One stay in a pool: from hello to goodbye over one connection. Takes leases, computes them in the order in
@@ -72,16 +74,31 @@ class Node final : private Connection::Owner {
   Result<MutableBytes> place_parameters(const FrameHeader& header, Bytes head);
   Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
   Result<MutableBytes> place_lease(const FrameHeader& header, Bytes head);
+  Status check_room_for(std::uint64_t lease_bytes) const;
   Result<MutableBytes> place_model(const FrameHeader& header, Bytes head);
   Status received_hello(Bytes head);
   Status received_offer(Bytes head);
+  Status check_offer() const;
   Status received_model();
   Status received_lease(const FrameHeader& header, Bytes head, Bytes payload);
   Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
-  Status make_ready(const std::filesystem::path& model_file);
+  Status received_verdict(Bytes head);
+  // What a model is loaded into, beside the loop: large ones take seconds.
+  struct Loaded {
+    Status status;
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Computation> computation;
+    std::optional<Replica> replica;
+  };
+  Status load(std::function<Result<std::filesystem::path>()> find_file);
+  Status load_into(Loaded& loaded, const ModelOptions& model,
+                   const std::function<Result<std::filesystem::path>()>& find_file) const;
+  void loaded(Loaded& loaded);
+  Status make_ready();
+  Status ask_for_model();
   Ready about_this(std::uint64_t fingerprint) const;
   std::uint32_t lanes_at_most() const;
-  void warm_up();
+  void warm_up(Loaded& loaded) const;
   Status send_cold(FrameType type, const Head& head);
 
   bool computable(const Lease& lease) const;
@@ -90,7 +107,7 @@ class Node final : private Connection::Owner {
   void computed(const Lease& lease, Result<Computed> result);
   Status answer(const Lease& lease, Computed& result);
   Status send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values);
-  Formed form_answer(const AnswerForm& how, std::uint64_t step, std::span<const float> block);
+  Formed form_answer(const AnswerForm& how, const Contribution& contribution, std::span<const float> block);
   Status answer_void(const Lease& lease);
   Status send_feedback(bool leaving);
   void end_leave();
@@ -100,6 +117,7 @@ class Node final : private Connection::Owner {
 
   Loop& loop_;
   NodeOptions options_;
+  const Clock& clock_;
   Log log_;
   std::shared_ptr<Connection> connection_;
   Limits limits_;
@@ -108,11 +126,13 @@ class Node final : private Connection::Owner {
   bool parted_ = false;
   std::optional<std::string> leaving_;
 
+  bool offered_ = false;
   Offer offer_;
   std::unique_ptr<Engine> engine_;
-  std::uint32_t lanes_max_ = 1;  // for which there is memory
-  std::optional<Computation> computation_;
+  std::uint32_t lanes_max_ = 1;  // for which there are cores and memory
+  std::unique_ptr<Computation> computation_;
   std::optional<BlockEncoder> encoder_;
+  std::optional<CodedAnswers> coded_answers_;
   std::vector<LosslessPolicy> policies_;  // of contributions, one for each part
   PayloadSender sender_;
   PayloadReceiver receiver_;
@@ -128,20 +148,20 @@ class Node final : private Connection::Owner {
   std::deque<Pending> leases_;
   bool computing_ = false;
   Duration coding_ = Duration::zero();  // in gradient codecs
-  std::optional<std::uint64_t> step_encoded_;
   std::uint64_t version_computed_ = 0;  // with which the last lease was computed
   bool compute_posted_ = false;
   std::optional<Instant> waiting_since_;
   std::uint64_t wait_ns_ = 0;               // since the last contribution
   Duration codec_told_ = Duration::zero();  // of the codecs' time, what contributions have told
-  double lease_seconds_ = 1;                // of the last one: short ones are computed right here
-  std::uint32_t lanes_used_ = 1;            // for it
+  // What a slot takes in one lane, by the kind of work, as the last lease of it did: short leases are
+  // computed right here.
+  std::array<std::optional<double>, 2> slot_seconds_;
   std::uint64_t slots_computed_ = 0;
   Head head_;
 
   // Memory of contributions that are written; shared with the frames that will give theirs back.
   std::shared_ptr<std::vector<Reduction::Buffer>> returned_;
-  std::unique_ptr<ThreadPool> thread_;  // one, made when a lease takes long
+  std::unique_ptr<Background> background_;  // for leases that take long
   // Goes when the node does: what comes back to the loop later asks it first.
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };

@@ -158,6 +158,40 @@ TEST_F(NodeRefusalsTest, a_second_offer) {
   EXPECT_EQ(world_.engines_made, 1);
 }
 
+TEST_F(NodeRefusalsTest, a_second_offer_also_when_the_first_names_no_model) {
+  Offer nameless = world_.offer();
+  nameless.model.clear();
+  world_.enrol(nameless);
+  world_.peer->say(FrameType::offer, nameless);
+  expect_refusal("corrupt: a second offer");
+  EXPECT_EQ(world_.engines_made, 1);
+}
+
+TEST_F(NodeRefusalsTest, an_offer_of_samples_that_nobody_has_memory_for) {
+  Offer huge = world_.offer();
+  huge.sample_shape = {1ll << 20, 1ll << 20};
+  world_.enrol(huge);
+  expect_refusal("overloaded: the run's samples are [1048576, 1048576]; at most");
+  EXPECT_EQ(world_.engines_made, 0);
+}
+
+TEST_F(NodeRefusalsTest, more_leases_than_it_has_memory_for) {
+  SampledLease made = sampled_lease(1, {0, 1});
+  world_.options.machine.memory_bytes = 2 * (10 * made.payload.size() + 1);
+  world_.enrol(world_.offer());
+  // They wait for parameters that do not come.
+  for (std::uint64_t i = 0; i < 10; ++i, ++made.lease.lease_id) world_.say_lease(made);
+  ASSERT_TRUE(world_.run_until([&] { return world_.node->waits_for_parameters(); }));
+  world_.say_lease(made);
+  expect_refusal("overloaded: 11 leases with");
+}
+
+TEST_F(NodeRefusalsTest, the_engine_is_told_how_large_a_model_may_be) {
+  world_.options.machine.memory_bytes = 160;
+  world_.enrol(world_.offer());
+  EXPECT_EQ(world_.model.floats_max, 10u);
+}
+
 // A model that is a file.
 class ModelFileTest : public NodeRefusalsTest {
  protected:
@@ -236,6 +270,12 @@ TEST_F(ModelFileTest, a_hash_that_leads_out_of_the_folder_leads_nowhere) {
   say_part(0, 1000);
   expect_refusal("corrupt: the model's file came with hash " + hash128_hex(file_));
   EXPECT_TRUE(std::filesystem::is_empty(world_.folder.path()));
+}
+
+TEST_F(ModelFileTest, a_file_larger_than_half_of_the_memory_is_refused_before_it_comes) {
+  world_.options.machine.memory_bytes = 2 * file_.size() - 2;
+  offer(offer_of_file());
+  expect_refusal("overloaded: the run's model has 1000 bytes; at most 999");
 }
 
 TEST_F(ModelFileTest, a_file_larger_than_any_model_is_refused_before_it_comes) {

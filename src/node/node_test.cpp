@@ -77,6 +77,7 @@ TEST_F(NodeTest, a_lease_is_computed_in_as_many_lanes_as_it_says) {
     if (world_.engines_made > 1) both.arrive_and_wait();
     return {};
   };
+  world_.options.machine = {.id = "cellar", .cores = 2};
   world_.enrol(world_.offer());
   auto made = sampled_lease(4, {8, 4});
   made.lease.lanes = 2;
@@ -87,6 +88,16 @@ TEST_F(NodeTest, a_lease_is_computed_in_as_many_lanes_as_it_says) {
   EXPECT_EQ(decode_contribution(frame->head, Limits{})->lanes, 2u);
   EXPECT_EQ(frame->payload, world_.expected(made, 4));
   EXPECT_EQ(world_.engines_made, 2);
+}
+
+TEST_F(NodeTest, there_are_no_more_lanes_than_cores) {
+  world_.options.machine = {.id = "cellar", .cores = 3};
+  world_.enrol(world_.offer());
+  auto made = sampled_lease(1, {0, 8});
+  made.lease.lanes = 1000;
+  world_.say_lease(made);
+  world_.say_parameters(made.lease.version);
+  EXPECT_EQ(world_.hear_contribution()->lanes, 3u);
 }
 
 TEST_F(NodeTest, there_are_no_more_lanes_than_half_of_the_memory_has_room_for) {
@@ -214,6 +225,7 @@ class NodeFeedbackTest : public NodeTest {
     made.lease.answer =
         coding_of({.form = Form::gradient, .gradient = {.kind = GradientKind::topk, .density = 0.1}});
     world_.say_lease(made);
+    lease_ = made.lease.lease_id;
     const auto frame = world_.hear(FrameType::contribution);
     if (!frame) return {};
     const Contribution answer = decode_contribution(frame->head, Limits{}).value();
@@ -238,6 +250,8 @@ class NodeFeedbackTest : public NodeTest {
     std::ranges::copy(frame->payload, std::as_writable_bytes(std::span(floats)).begin());
     return floats;
   }
+
+  std::uint64_t lease_ = 0;  // that it answered
 };
 
 TEST_F(NodeFeedbackTest, asked_for_it_sends_a_copy_of_what_its_codec_held_back) {
@@ -248,9 +262,13 @@ TEST_F(NodeFeedbackTest, asked_for_it_sends_a_copy_of_what_its_codec_held_back) 
   EXPECT_EQ(heard(), held_back) << "it still has it";
 }
 
-TEST_F(NodeFeedbackTest, leaving_it_hands_it_over_before_it_says_goodbye) {
+// What it hands over must have nothing in it of an answer that does not count.
+TEST_F(NodeFeedbackTest, leaving_it_hands_it_over_when_its_answers_are_judged_and_says_goodbye) {
   const auto held_back = answer_once();
   world_.node->leave("told to");
+  world_.peer->say(FrameType::feedback, Feedback{});
+  EXPECT_EQ(heard(), held_back) << "it is still there";
+  world_.peer->say(FrameType::verdict, Verdict{.lease_id = lease_, .counted = true});
   EXPECT_EQ(heard(), held_back);
   (void)world_.ending();
 }
@@ -263,6 +281,20 @@ TEST_F(NodeFeedbackTest, it_adds_what_another_had_to_its_own) {
                    std::as_bytes(std::span(more)));
   world_.peer->say(FrameType::feedback, Feedback{});
   for (float& value : held_back) value += 0.25F;
+  EXPECT_EQ(heard(), held_back);
+}
+
+TEST_F(NodeFeedbackTest, an_answer_that_does_not_count_leaves_no_trace_in_it) {
+  const auto held_back = answer_once();
+  SampledLease made = sampled_lease(1, {2, 2});
+  made.lease.answer =
+      coding_of({.form = Form::gradient, .gradient = {.kind = GradientKind::topk, .density = 0.1}});
+  world_.say_lease(made);
+  ASSERT_TRUE(world_.hear(FrameType::contribution).has_value());
+  world_.peer->say(FrameType::feedback, Feedback{});
+  EXPECT_NE(heard(), held_back);
+  world_.peer->say(FrameType::verdict, Verdict{.lease_id = made.lease.lease_id, .counted = false});
+  world_.peer->say(FrameType::feedback, Feedback{});
   EXPECT_EQ(heard(), held_back);
 }
 

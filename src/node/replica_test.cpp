@@ -13,7 +13,8 @@ class ReplicaTest : public testing::Test {
  protected:
   BlockShape shape_{BlockLayout::make({{"w", Shape{8, 8}}}, 1 << 20).value(), kFloats + kBuffers};
   Replica replica_{shape_};
-  PayloadReceiver receiver_{nullptr};
+  SteadyClock clock_;
+  PayloadReceiver receiver_{nullptr, clock_};
 
   // What came of a frame: "whole", "more", or the error.
   std::string say(const Parameters& parameters, Bytes payload) {

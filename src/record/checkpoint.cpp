@@ -44,8 +44,10 @@ void visit_fields(Info& info, Visitor&& visit) {
   visit("step", info.step);
   visit("version", info.version);
   visit("next_slot", info.next_slot);
+  visit("slots_ahead", info.slots_ahead);
   visit("seed", info.seed);
   visit("optimizer_steps", info.optimizer_steps);
+  visit("steps_without_gradient", info.steps_without_gradient);
   visit("samples_committed", info.samples_committed);
   visit("slots_committed", info.slots_committed);
   visit("slots_leased_again", info.slots_leased_again);
@@ -56,6 +58,7 @@ void visit_fields(Info& info, Visitor&& visit) {
   visit("loss_total", info.loss_total);
   visit("seconds", info.seconds);
   visit("model", info.model);
+  visit("loss", info.loss);
   visit("engine", info.engine);
   visit("processor", info.processor);
   visit("model_fingerprint", info.model_fingerprint);
@@ -97,6 +100,12 @@ struct FieldWriter {
     means["growths"] = std::move(growths);
     json[key] = std::move(means);
   }
+  void operator()(const char* key, const std::map<std::string, std::uint64_t>& counts) const {
+    if (!counts.empty()) json[key] = counts;
+  }
+  void operator()(const char* key, const SlotRanges& ranges) const {
+    if (!ranges.empty()) json[key] = ranges;
+  }
   template <class T>
   void operator()(const char* key, const T& value) const {
     json[key] = value;
@@ -132,6 +141,22 @@ struct FieldReader {
   static bool read(const Json& value, std::uint64_t& field) {
     if (!value.is_number_unsigned()) return false;
     field = value.get<std::uint64_t>();
+    return true;
+  }
+  static bool read(const Json& value, std::map<std::string, std::uint64_t>& field) {
+    if (!value.is_object()) return false;
+    for (const auto& [name, count] : value.items()) {
+      if (!read(count, field[name])) return false;
+    }
+    return true;
+  }
+  static bool read(const Json& value, SlotRanges& ranges) {
+    if (!value.is_array()) return false;
+    for (const Json& range : value) {
+      if (!range.is_array() || range.size() != 2) return false;
+      auto& [first, end] = ranges.emplace_back();
+      if (!read(range[0], first) || !read(range[1], end) || first >= end) return false;
+    }
     return true;
   }
   static bool read(const Json& value, double& field) {
@@ -270,7 +295,7 @@ Result<Described> read_described(const Metadata& metadata) {
 }  // namespace
 
 Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
-                        std::span<const CheckpointBlock> blocks) {
+                        std::span<const CheckpointBlock> blocks, Disk& disk) {
   std::vector<NamedTensor> tensors;
   Json groups = Json::array();
   for (const CheckpointBlock& block : blocks) {
@@ -291,11 +316,11 @@ Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo&
       {std::string(kInfoKey), described_info},
       {std::string(kGroupsKey), described_groups},
       {std::string(kChecksumKey), checksum_of(format_text, described_info, described_groups)}};
-  return write_safetensors(path, tensors, metadata);
+  return write_safetensors(path, tensors, metadata, disk);
 }
 
-Result<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path) {
-  auto opened = SafetensorsFile::open(path);
+Result<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path, Disk& disk) {
+  auto opened = SafetensorsFile::open(path, disk);
   if (!opened.ok()) {
     Error error = std::move(opened).error();
     // A dtype that this w5xde does not know: in no format has a checkpoint one.

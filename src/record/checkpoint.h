@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "record/batch_growth.h"
+#include "record/committed_slots.h"
 #include "tensor/parameter_block.h"
 #include "tensor/safetensors.h"
 #include "w5xde/result.h"
@@ -20,11 +23,15 @@ namespace w5xde {
 
 // All of a run's state that is not floats. Numbers that are no numbers (NaN, infinity) come back as NaN.
 struct CheckpointInfo {
-  std::uint64_t step = 0;       // steps committed = the next step's number
-  std::uint64_t version = 0;    // of the parameters
-  std::uint64_t next_slot = 0;  // the data cursor: slots committed so far, counted from the run's first
+  std::uint64_t step = 0;     // steps committed = the next step's number
+  std::uint64_t version = 0;  // of the parameters
+  std::uint64_t next_slot =
+      0;                   // the data cursor: where the next step begins, counted from the run's first slot
+  SlotRanges slots_ahead;  // past it, and committed already: of an async run that was cut off
   std::uint64_t seed = 0;
   std::uint64_t optimizer_steps = 0;
+  // Of those, in how many a parameter had no gradient, by its name; those that always had one are not in it.
+  std::map<std::string, std::uint64_t> steps_without_gradient;
   std::uint64_t samples_committed = 0;
   std::uint64_t slots_committed = 0;
   std::uint64_t slots_leased_again = 0;
@@ -36,14 +43,18 @@ struct CheckpointInfo {
   double seconds = 0;     // trained so far
   // For the record and for warnings.
   std::string model;
+  std::string loss;  // that the model is trained with; empty in files of an older w5xde
   std::string engine;
   std::string processor;
   std::uint64_t model_fingerprint = 0;
-  // Of exactly these parameters, if known.
+  // Of these parameters, if known; with a lossy parameter codec perhaps as nodes were shown them.
   std::optional<double> evaluation_loss;
   std::optional<double> evaluation_accuracy;
   // Of a run whose global batch grows.
   std::optional<BatchGrowthState> batch_growth;
+
+  // next_slot, or what it must be in a checkpoint that has none.
+  std::uint64_t data_cursor() const { return next_slot > 0 || step == 0 ? next_slot : slots_committed; }
 
   bool operator==(const CheckpointInfo&) const = default;
 };
@@ -58,7 +69,7 @@ struct CheckpointBlock {
 
 // Writes the file whole or not at all; durable when it returns.
 Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
-                        std::span<const CheckpointBlock> blocks);
+                        std::span<const CheckpointBlock> blocks, Disk& disk = real_disk());
 
 // A group of an opened checkpoint.
 struct CheckpointGroup {
@@ -73,7 +84,7 @@ class CheckpointFile {
  public:
   // corrupt: a byte is not what was written; invalid: a safetensors file, but no checkpoint; incompatible: of
   // a newer w5xde.
-  static Result<CheckpointFile> open(const std::filesystem::path& path);
+  static Result<CheckpointFile> open(const std::filesystem::path& path, Disk& disk = real_disk());
 
   const CheckpointInfo& info() const { return info_; }
   std::vector<std::string> groups() const;  // in the order written

@@ -46,8 +46,10 @@ CheckpointInfo some_info() {
   info.step = 123;
   info.version = 124;
   info.next_slot = 123 * 8;
+  info.slots_ahead = {{984, 986}, {990, 1000}};
   info.seed = std::numeric_limits<std::uint64_t>::max();  // past what a double can hold
   info.optimizer_steps = 122;
+  info.steps_without_gradient = {{"0.bias", 3}, {"scale", 122}};
   info.samples_committed = 31'488;
   info.slots_committed = 984;
   info.slots_leased_again = 3;
@@ -58,6 +60,7 @@ CheckpointInfo some_info() {
   info.loss_total = 1e-300;
   info.seconds = 12.25;
   info.model = "résumé \"net\"";
+  info.loss = "own";
   info.engine = "torch 2.1";
   info.processor = "x86-64";
   info.model_fingerprint = 0xfedcba9876543210;

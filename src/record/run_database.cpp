@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/limits.h"
 #include "record/sqlite.h"
 
 namespace w5xde {
@@ -111,13 +112,18 @@ Status RunDatabase::add(const EvaluationRow& row) {
 
 Status RunDatabase::add(const NodeRow& row) {
   W5XDE_CHECK(database_->begin());
-  return database_->run("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)", row.name, row.peer,
-                        row.engine, row.joined_seconds, row.left_seconds, row.reason, row.batches);
+  W5XDE_CHECK(database_->run("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)", row.name, row.peer,
+                             row.engine, row.joined_seconds, row.left_seconds, row.reason, row.batches));
+  // Nodes that come and go must not fill the disk. A row that is added has the highest number.
+  return database_->run("DELETE FROM nodes WHERE rowid <= (SELECT max(rowid) FROM nodes) - ?",
+                        Limits{}.database_rows_max);
 }
 
 Status RunDatabase::add(const EventRow& row) {
   W5XDE_CHECK(database_->begin());
-  return database_->run("INSERT INTO events (seconds, text) VALUES (?, ?)", row.seconds, row.text);
+  W5XDE_CHECK(database_->run("INSERT INTO events (seconds, text) VALUES (?, ?)", row.seconds, row.text));
+  return database_->run("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?",
+                        Limits{}.database_rows_max);
 }
 
 Status RunDatabase::add(const CheckpointRow& row) {
@@ -126,11 +132,15 @@ Status RunDatabase::add(const CheckpointRow& row) {
                         row.bytes, row.write_seconds);
 }
 
-Status RunDatabase::forget_after(std::uint64_t step) {
+Status RunDatabase::resume(const Resumption& from) {
   W5XDE_CHECK(database_->begin());
-  W5XDE_CHECK(database_->run("DELETE FROM steps WHERE step > ?", step));
-  W5XDE_CHECK(database_->run("DELETE FROM evaluations WHERE step > ?", step));
-  W5XDE_CHECK(database_->run("DELETE FROM checkpoints WHERE step > ?", step));
+  W5XDE_CHECK(database_->run("DELETE FROM steps WHERE step > ?", from.step));
+  W5XDE_CHECK(database_->run("DELETE FROM evaluations WHERE step > ?", from.step));
+  W5XDE_CHECK(database_->run("DELETE FROM checkpoints WHERE step > ?", from.checkpoint_step));
+  W5XDE_CHECK(
+      database_->run("UPDATE nodes SET left_seconds = max(joined_seconds, ?), reason = ?"
+                     " WHERE left_seconds IS NULL",
+                     from.seconds, std::string_view("the coordinator ended")));
   return database_->commit();
 }
 
@@ -171,6 +181,17 @@ std::optional<RunDatabase::Stretch> RunDatabase::stretch_after(double seconds) c
       [](Sqlite::Statement& row) { return StepRow{.step = row.integer(), .seconds = row.real()}; }, seconds);
   if (rows.size() < 2 || !(rows.back().seconds > rows.front().seconds)) return std::nullopt;
   return Stretch{rows.back().step - rows.front().step, rows.back().seconds - rows.front().seconds};
+}
+
+double RunDatabase::batches_per_second() const {
+  // A row's rate holds from the row before on.
+  const auto rates = rows_of<double>(
+      *database_,
+      "SELECT coalesce(sum(batches_per_second * elapsed) / sum(elapsed), 0) FROM"
+      " (SELECT batches_per_second, seconds - lag(seconds, 1, 0) OVER (ORDER BY step) AS elapsed FROM steps)"
+      " WHERE elapsed > 0",
+      [](Sqlite::Statement& row) { return row.real(); });
+  return rates.empty() ? 0 : rates.front();
 }
 
 std::vector<RunDatabase::EvaluationRow> RunDatabase::evaluations() const {

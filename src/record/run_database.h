@@ -20,7 +20,7 @@ class Sqlite;
 
 class RunDatabase {
  public:
-  // `step` counts the steps committed when the row was made, as CheckpointInfo::step does. `seconds` count
+  // `step` counts the steps committed when the row was made; in an async run, the updates. `seconds` count
   // from the start of the run's training. A double that is not known is NaN.
   struct StepRow {  // `steps` steps that end with `step`: their mean loss
     std::uint64_t step = 0;
@@ -59,7 +59,7 @@ class RunDatabase {
     std::string text;
   };
   struct CheckpointRow {
-    std::uint64_t step = 0;
+    std::uint64_t step = 0;  // CheckpointInfo::step
     std::string file;
     std::uint64_t bytes = 0;
     double write_seconds = 0;
@@ -75,15 +75,22 @@ class RunDatabase {
   ~RunDatabase();  // commits what is open, if it can
 
   // Each begins a transaction if none is open; the row is safe once flush() returned. A row of the same key
-  // is replaced.
+  // is replaced. Of nodes and of events the last Limits::database_rows_max are kept.
   Status add(const StepRow& row);
   Status add(const EvaluationRow& row);
   Status add(const NodeRow& row);
   Status add(const EventRow& row);
   Status add(const CheckpointRow& row);
 
-  // A resumed run: rows of steps past the checkpoint are gone. Nodes and events, which did happen, stay.
-  Status forget_after(std::uint64_t step);
+  // Where a resumed run goes on.
+  struct Resumption {
+    std::uint64_t step = 0;             // as rows count them
+    std::uint64_t checkpoint_step = 0;  // as checkpoints do: those of an async run count differently
+    double seconds = 0;
+  };
+  // Rows past the checkpoint are gone. Nodes and events, which did happen, stay; nodes that had not left when
+  // the coordinator ended left then.
+  Status resume(const Resumption& from);
 
   // Commits the open transaction. When that fails its rows are dropped, and the next add() begins anew.
   Status flush();
@@ -94,6 +101,8 @@ class RunDatabase {
   // From the last row that was made within the first `seconds`, or else the first one, to the last. None
   // where that is one and the same row, or there is none.
   std::optional<Stretch> stretch_after(double seconds) const;
+  // The mean over all steps; 0 where there is none.
+  double batches_per_second() const;
   std::vector<EvaluationRow> evaluations() const;
   std::vector<NodeRow> nodes() const;
   std::vector<EventRow> events(std::size_t rows_max) const;  // the last ones

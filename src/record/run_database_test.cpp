@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/limits.h"
 #include "record/sqlite.h"
 #include "support/full_disk.h"
 #include "support/temporary_folder.h"
@@ -141,12 +142,45 @@ TEST_F(RunDatabaseTest, forgets_steps_past_the_checkpoint_and_keeps_what_happene
     ASSERT_TRUE(database.add(Db::EventRow{.text = "evaluated"}).ok());
   }
   ASSERT_TRUE(database.flush().ok());
-  ASSERT_TRUE(database.forget_after(5).ok());
+  ASSERT_TRUE(database.resume({.step = 5, .checkpoint_step = 5}).ok());
   const Db reader = Db::look(path_).value();  // it is committed, so another connection sees it
   EXPECT_EQ(numbers_of(reader.steps(100)), (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
   EXPECT_EQ(reader.evaluations().size(), 1u);
   EXPECT_EQ(reader.checkpoints().size(), 1u);
   EXPECT_EQ(reader.events(100).size(), 2u);
+}
+
+TEST_F(RunDatabaseTest, checkpoints_of_a_run_whose_rows_count_updates_are_forgotten_by_their_own_number) {
+  Db database = opened();
+  add_steps(database, 10);
+  for (const std::uint64_t step : {2u, 4u}) ASSERT_TRUE(database.add(Db::CheckpointRow{.step = step}).ok());
+  ASSERT_TRUE(database.resume({.step = 7, .checkpoint_step = 2}).ok());
+  EXPECT_EQ(numbers_of(database.steps(100)).back(), 7u);
+  ASSERT_EQ(database.checkpoints().size(), 1u);
+  EXPECT_EQ(database.checkpoints().at(0).step, 2u);
+}
+
+TEST_F(RunDatabaseTest,
+       nodes_that_were_in_when_the_coordinator_was_killed_have_left_when_the_run_is_resumed) {
+  Db database = opened();
+  ASSERT_TRUE(database.add(Db::NodeRow{.name = "gone", .joined_seconds = 1, .left_seconds = 2}).ok());
+  ASSERT_TRUE(database.add(Db::NodeRow{.name = "in", .joined_seconds = 1}).ok());
+  ASSERT_TRUE(database.add(Db::NodeRow{.name = "late", .joined_seconds = 9}).ok());
+  ASSERT_TRUE(database.resume({.step = 5, .checkpoint_step = 5, .seconds = 6}).ok());
+  const auto nodes = database.nodes();
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(nodes[0].left_seconds, 2);
+  EXPECT_EQ(nodes[1].left_seconds, 6);
+  EXPECT_EQ(nodes[1].reason, "the coordinator ended");
+  EXPECT_EQ(nodes[2].left_seconds, 9) << "nobody leaves before it joined";
+}
+
+TEST_F(RunDatabaseTest, the_speed_of_a_run_is_that_of_all_of_its_steps) {
+  Db database = opened();
+  EXPECT_EQ(database.batches_per_second(), 0);
+  ASSERT_TRUE(database.add(Db::StepRow{.step = 1, .batches_per_second = 10, .seconds = 3}).ok());
+  ASSERT_TRUE(database.add(Db::StepRow{.step = 2, .batches_per_second = 50, .seconds = 4}).ok());
+  EXPECT_DOUBLE_EQ(database.batches_per_second(), 20);
 }
 
 TEST_F(RunDatabaseTest, thins_steps_evenly_from_the_first_to_the_last) {
@@ -199,6 +233,22 @@ TEST_F(RunDatabaseTest, gives_the_last_events_in_order) {
   EXPECT_EQ(events[0].text, "two");
   EXPECT_EQ(events[1].text, "three");
   EXPECT_EQ(database.events(std::numeric_limits<std::size_t>::max()).size(), 3u);
+}
+
+TEST_F(RunDatabaseTest, keeps_the_newest_nodes_and_events_however_many_come_and_go) {
+  Db database = opened();
+  const std::uint64_t rows_max = Limits{}.database_rows_max;
+  for (std::uint64_t i = 0; i < rows_max + 50; ++i) {
+    const auto seconds = static_cast<double>(i);
+    ASSERT_TRUE(database.add(Db::NodeRow{.name = "n", .peer = "p", .joined_seconds = seconds}).ok());
+    ASSERT_TRUE(database.add(Db::EventRow{.seconds = seconds, .text = "n joined"}).ok());
+  }
+  const auto nodes = database.nodes();
+  ASSERT_EQ(nodes.size(), rows_max);
+  EXPECT_EQ(nodes.front().joined_seconds, 50);
+  const auto events = database.events(2 * rows_max);
+  ASSERT_EQ(events.size(), rows_max);
+  EXPECT_EQ(events.front().seconds, 50);
 }
 
 TEST_F(RunDatabaseTest, is_read_by_others_up_to_the_last_flush) {

@@ -1,13 +1,9 @@
 #include "record/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <functional>
 #include <limits>
@@ -41,25 +37,15 @@ std::optional<std::uint64_t> step_of(std::string_view name) {
   return step;
 }
 
-// The names in a folder; none when it cannot be read.
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    names.push_back(at->path().filename().string());
-  }
-  return names;
-}
-
 struct Numbered {
   std::uint64_t step;
   fs::path path;
 };
 
 // Newest first.
-std::vector<Numbered> numbered_checkpoints(const fs::path& folder) {
+std::vector<Numbered> numbered_checkpoints(Disk& disk, const fs::path& folder) {
   std::vector<Numbered> found;
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : disk.names_in(folder)) {
     if (const auto step = step_of(name)) found.push_back({*step, folder / name});
   }
   std::ranges::sort(found, std::greater{}, &Numbered::step);
@@ -68,98 +54,47 @@ std::vector<Numbered> numbered_checkpoints(const fs::path& folder) {
 
 // What write_file_atomically and link_best leave behind when the process is killed in between; checkpoints
 // are large, and a run that is killed every night would fill the disk.
-void remove_temporaries(const fs::path& folder, std::span<const std::string_view> prefixes) {
-  for (const std::string& name : names_in(folder)) {
+void remove_temporaries(Disk& disk, const fs::path& folder, std::span<const std::string_view> prefixes) {
+  for (const std::string& name : disk.names_in(folder)) {
     const bool ours = std::ranges::any_of(prefixes, [&](auto prefix) { return name.starts_with(prefix); });
-    std::error_code ignored;  // it is in nobody's way
-    if (ours && name.ends_with(kTemporarySuffix)) fs::remove(folder / name, ignored);
+    // One that cannot be removed is in nobody's way.
+    if (ours && name.ends_with(kTemporarySuffix)) (void)disk.remove(folder / name);
   }
 }
 
 // Gives `checkpoint` the second name `best`. There is a best.safetensors, whole, at every instant.
-Status link_best(const fs::path& checkpoint, const fs::path& best) {
+Status link_best(Disk& disk, const fs::path& checkpoint, const fs::path& best) {
   const fs::path temporary = best.string() + std::string(kTemporarySuffix);
-  std::error_code error;
-  fs::remove(temporary, error);
-  fs::create_hard_link(checkpoint, temporary, error);
-  if (error) {  // some file systems have no links
-    W5XDE_TRY(const MappedFile file, MappedFile::open(checkpoint));
+  (void)disk.remove(temporary);
+  if (!disk.link(checkpoint, temporary).ok()) {  // some file systems have no links
+    W5XDE_TRY(const MappedFile file, disk.map(checkpoint));
     const Bytes bytes = file.bytes();
-    return write_file_atomically(best, {&bytes, 1});
+    return write_file_atomically(best, {&bytes, 1}, disk);
   }
-  fs::rename(temporary, best, error);
-  if (error) return system_error("renaming " + temporary.string() + " to " + best.string(), error.value());
+  W5XDE_CHECK(disk.rename(temporary, best));
   // A rename between two names of one file does nothing and leaves both.
-  fs::remove(temporary, error);
+  (void)disk.remove(temporary);
   return {};
-}
-
-Status create_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return system_error("creating folder " + folder.string(), error.value());
-  return {};
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
-}
-
-// "process 123 on host", as the owner of the lock wrote it.
-std::string owner_written_in(int lock) {
-  std::array<char, 512> text{};
-  const ssize_t size = ::pread(lock, text.data(), text.size(), 0);
-  std::string owner(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  owner.erase(std::min(owner.find('\n'), owner.size()));
-  // An owner that has the lock since an instant has not signed it yet.
-  return owner.empty() ? "another process" : owner;
 }
 
 }  // namespace
 
-// The kernel lets go of a flock when its last holder ends, however it ends.
-class RunFolder::Lock {
- public:
-  explicit Lock(int fd) : fd_(fd) {}
-  ~Lock() { ::close(fd_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
-  static Result<std::shared_ptr<Lock>> take(const fs::path& path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) return system_error("opening " + path.string(), errno);
-    auto lock = std::make_shared<Lock>(fd);
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) return system_error("locking " + path.string(), errno);
-      return invalid(fmt::format("{} is in use by {}: stop that one, or choose another folder",
-                                 path.parent_path().string(), owner_written_in(fd)));
-    }
-    // Only the message to others is lost when the disk is too full for this.
-    const std::string owner = fmt::format("process {} on {}\n", ::getpid(), host_name());
-    if (::ftruncate(fd, 0) == 0) [[maybe_unused]]
-      const ssize_t ignored = ::pwrite(fd, owner.data(), owner.size(), 0);
-    return lock;
-  }
-
- private:
-  int fd_;
-};
-
-Result<RunFolder> RunFolder::open(const fs::path& folder) {
+Result<RunFolder> RunFolder::open(const fs::path& folder, Disk& disk) {
   const fs::path checkpoints_folder = folder / kCheckpointsName;
-  W5XDE_CHECK(create_folder(folder));
-  W5XDE_TRY(auto lock, Lock::take(folder / kLockName));
-  W5XDE_CHECK(create_folder(checkpoints_folder));
+  W5XDE_CHECK(disk.create_folder(folder));
+  W5XDE_TRY(auto lock, disk.lock(folder / kLockName));
+  W5XDE_CHECK(disk.create_folder(checkpoints_folder));
+  // A coordinator may have been killed after it renamed a checkpoint and before the name was durable.
+  W5XDE_CHECK(disk.sync_folder(checkpoints_folder));
   constexpr std::array<std::string_view, 2> kCheckpointFiles = {kStepPrefix, kBestName};
   constexpr std::array<std::string_view, 3> kRunFiles = {"run.toml.", "summary.json.", "model.pt."};
-  remove_temporaries(checkpoints_folder, kCheckpointFiles);
-  remove_temporaries(folder, kRunFiles);
-  return RunFolder(folder, std::move(lock));
+  remove_temporaries(disk, checkpoints_folder, kCheckpointFiles);
+  remove_temporaries(disk, folder, kRunFiles);
+  return RunFolder(folder, disk, std::move(lock));
 }
 
 Result<RunFolder> RunFolder::look(const fs::path& folder) {
-  RunFolder run(folder, nullptr);
+  RunFolder run(folder, real_disk(), nullptr);
   std::error_code error;
   if (!fs::is_directory(folder, error)) return invalid(folder.string() + " is not a folder");
   const std::array signs = {run.run_toml(), run.database(), folder / kLockName, run.best_checkpoint()};
@@ -182,7 +117,7 @@ fs::path RunFolder::best_checkpoint() const {
 
 std::vector<fs::path> RunFolder::checkpoints() const {
   std::vector<fs::path> paths;
-  for (Numbered& checkpoint : numbered_checkpoints(path_ / kCheckpointsName)) {
+  for (Numbered& checkpoint : numbered_checkpoints(*disk_, path_ / kCheckpointsName)) {
     paths.push_back(std::move(checkpoint.path));
   }
   return paths;
@@ -190,11 +125,10 @@ std::vector<fs::path> RunFolder::checkpoints() const {
 
 Result<std::optional<CheckpointFile>> RunFolder::newest(std::vector<std::string>* skipped) const {
   std::vector<fs::path> candidates = checkpoints();
-  std::error_code ignored;
-  if (fs::exists(best_checkpoint(), ignored)) candidates.push_back(best_checkpoint());
+  if (disk_->exists(best_checkpoint())) candidates.push_back(best_checkpoint());
   std::string last_reason;
   for (const fs::path& path : candidates) {
-    auto file = CheckpointFile::open(path);
+    auto file = CheckpointFile::open(path, *disk_);
     if (file.ok()) return std::optional(std::move(file).value());
     // It is whole, and to go on from an older one would throw it away.
     if (file.error().kind == ErrorKind::incompatible) return std::move(file).error();
@@ -208,15 +142,13 @@ Result<std::optional<CheckpointFile>> RunFolder::newest(std::vector<std::string>
 }
 
 Status RunFolder::retain(std::uint64_t step, bool best, unsigned keep) const {
-  if (best) W5XDE_CHECK(link_best(checkpoint_path(step), best_checkpoint()));
+  if (best) W5XDE_CHECK(link_best(*disk_, checkpoint_path(step), best_checkpoint()));
   unsigned kept = 0;
-  for (const Numbered& checkpoint : numbered_checkpoints(path_ / kCheckpointsName)) {
+  for (const Numbered& checkpoint : numbered_checkpoints(*disk_, path_ / kCheckpointsName)) {
     // Past `step` lies only what newest() could not use; it does not take the place of one that can be.
     if (checkpoint.step > step) continue;
     if (kept++ < std::max(keep, 1U)) continue;
-    std::error_code error;
-    fs::remove(checkpoint.path, error);
-    if (error) return system_error("deleting " + checkpoint.path.string(), error.value());
+    W5XDE_CHECK(disk_->remove(checkpoint.path));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "record/checkpoint.h"
 #include "w5xde/result.h"
 
@@ -19,12 +20,13 @@ class RunFolder {
   // Creates the folder if need be and locks it for as long as this object or a copy of it lives, or the
   // process does. invalid, with the owner's process id, when another coordinator has it. Clears away the
   // temporary files of a coordinator that was killed while it wrote.
-  static Result<RunFolder> open(const std::filesystem::path& folder);
+  static Result<RunFolder> open(const std::filesystem::path& folder, Disk& disk = real_disk());
 
   // For reading only: takes no lock and creates nothing. invalid when the folder is not a run's.
   static Result<RunFolder> look(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return path_; }
+  Disk& disk() const { return *disk_; }
   std::filesystem::path run_toml() const { return path_ / "run.toml"; }
   std::filesystem::path database() const { return path_ / "run.db"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
@@ -46,13 +48,12 @@ class RunFolder {
   Status retain(std::uint64_t step, bool best, unsigned keep) const;
 
  private:
-  class Lock;
-
-  RunFolder(std::filesystem::path path, std::shared_ptr<Lock> lock)
-      : path_(std::move(path)), lock_(std::move(lock)) {}
+  RunFolder(std::filesystem::path path, Disk& disk, std::shared_ptr<void> lock)
+      : path_(std::move(path)), disk_(&disk), lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
-  std::shared_ptr<Lock> lock_;  // null when only looking
+  Disk* disk_;
+  std::shared_ptr<void> lock_;  // null when only looking
 };
 
 }  // namespace w5xde

@@ -32,15 +32,20 @@ struct TrafficStats {
   std::uint64_t received = 0;
 };
 
-// Whether every sample was committed exactly once.
+// Whether every sample was committed exactly once: the slots of the run were, each of them and in a row, and
+// brought as many samples as they have.
 struct AuditStats {
-  std::uint64_t samples_expected = 0;
+  std::uint64_t samples_expected = 0;  // of all slots up to the last that is committed
   std::uint64_t samples_committed = 0;
+  std::uint64_t slots_missing = 0;  // before the last that is committed
+  std::uint64_t slots_twice = 0;    // committed when they already were
   std::uint64_t slots_leased_again = 0;
   std::uint64_t duplicates_dropped = 0;
   std::uint64_t feedback_lost = 0;  // nodes that took with them what their codec had still to say
 
-  bool passed() const { return samples_committed == samples_expected; }
+  bool passed() const {
+    return samples_committed == samples_expected && slots_missing == 0 && slots_twice == 0;
+  }
 };
 
 // What the engine made of slots of one size, measured before a run began.
@@ -68,9 +73,10 @@ struct NodeSummary {
   double network_seconds = 0;
   double compression_seconds = 0;
   double compute_seconds = 0;
-  std::uint64_t lanes = 1;  // slots that it computed at once, at most
-  std::string codec_up;     // how its contributions travel
-  std::string codec_down;   // how parameters travel to it
+  std::uint64_t lanes = 1;          // slots that it computed at once, at most
+  double loop_longest_seconds = 0;  // that something took on its loop, where everything else waits for it
+  std::string codec_up;             // how its contributions travel
+  std::string codec_down;           // how parameters travel to it
 };
 
 struct Summary {
@@ -94,6 +100,7 @@ struct Summary {
   double throughput_bytes_per_second = 0;
   double compression_ratio = kUnknown;
   std::uint64_t memory_bytes = 0;
+  double loop_longest_seconds = 0;  // the coordinator's, as NodeSummary's
   std::string parameters_hash;
   AuditStats audit;
   std::vector<NodeSummary> per_node;

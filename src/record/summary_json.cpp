@@ -33,6 +33,7 @@ Json json_of(const NodeSummary& node) {
           {"compression_seconds", number(node.compression_seconds)},
           {"compute_seconds", number(node.compute_seconds)},
           {"lanes", node.lanes},
+          {"loop_longest_seconds", number(node.loop_longest_seconds)},
           {"codec_up", node.codec_up},
           {"codec_down", node.codec_down}};
 }
@@ -40,6 +41,8 @@ Json json_of(const NodeSummary& node) {
 Json json_of(const AuditStats& audit) {
   return {{"samples_expected", audit.samples_expected},
           {"samples_committed", audit.samples_committed},
+          {"slots_missing", audit.slots_missing},
+          {"slots_twice", audit.slots_twice},
           {"slots_leased_again", audit.slots_leased_again},
           {"duplicates_dropped", audit.duplicates_dropped},
           {"feedback_lost", audit.feedback_lost}};
@@ -156,6 +159,7 @@ void read_node(ObjectReader& reader, NodeSummary& node) {
   reader.read("compression_seconds", node.compression_seconds);
   reader.read("compute_seconds", node.compute_seconds);
   reader.read("lanes", node.lanes);
+  reader.read("loop_longest_seconds", node.loop_longest_seconds);
   reader.read("codec_up", node.codec_up);
   reader.read("codec_down", node.codec_down);
 }
@@ -188,6 +192,8 @@ AuditStats read_audit(ObjectReader reader) {
   AuditStats audit;
   reader.read("samples_expected", audit.samples_expected);
   reader.read("samples_committed", audit.samples_committed);
+  reader.read("slots_missing", audit.slots_missing);
+  reader.read("slots_twice", audit.slots_twice);
   reader.read("slots_leased_again", audit.slots_leased_again);
   reader.read("duplicates_dropped", audit.duplicates_dropped);
   reader.read("feedback_lost", audit.feedback_lost);
@@ -234,6 +240,7 @@ std::string to_json(const Summary& summary) {
                      {"throughput_bytes_per_second", number(summary.throughput_bytes_per_second)},
                      {"compression_ratio", number(summary.compression_ratio)},
                      {"memory_bytes", summary.memory_bytes},
+                     {"loop_longest_seconds", number(summary.loop_longest_seconds)},
                      {"parameters_hash", summary.parameters_hash},
                      {"audit", json_of(summary.audit)},
                      {"per_node", std::move(per_node)}};
@@ -269,6 +276,7 @@ Result<Summary> summary_from_json(std::string_view text) {
   reader.read("throughput_bytes_per_second", summary.throughput_bytes_per_second);
   reader.read("compression_ratio", summary.compression_ratio);
   reader.read("memory_bytes", summary.memory_bytes);
+  reader.read("loop_longest_seconds", summary.loop_longest_seconds);
   reader.read("parameters_hash", summary.parameters_hash);
   summary.audit = read_audit(reader.object("audit"));
   if (!reader.find("per_node")) return corrupt("the summary has no per_node");

@@ -46,6 +46,7 @@ Summary some_summary() {
           .throughput_bytes_per_second = 96'500'000,
           .compression_ratio = 3.21,
           .memory_bytes = 412'000'000,
+          .loop_longest_seconds = 0.004,
           .parameters_hash = "9f86d081884c7d659a2feaa0c55ad015",
           .audit = {.samples_expected = 60'000,
                     .samples_committed = 60'000,
@@ -96,19 +97,21 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
                                  "throughput_bytes_per_second",
                                  "compression_ratio",
                                  "memory_bytes",
+                                 "loop_longest_seconds",
                                  "parameters_hash",
                                  "audit",
                                  "per_node"}));
   EXPECT_EQ(keys_of(json["loss"]), (Keys{"first", "last", "mean"}));
   EXPECT_EQ(keys_of(json["evaluation"]), (Keys{"loss", "accuracy"}));
   EXPECT_EQ(keys_of(json["bytes"]), (Keys{"sent", "received"}));
-  EXPECT_EQ(keys_of(json["audit"]), (Keys{"samples_expected", "samples_committed", "slots_leased_again",
-                                          "duplicates_dropped", "feedback_lost"}));
+  EXPECT_EQ(keys_of(json["audit"]),
+            (Keys{"samples_expected", "samples_committed", "slots_missing", "slots_twice",
+                  "slots_leased_again", "duplicates_dropped", "feedback_lost"}));
   ASSERT_EQ(json["per_node"].size(), 2u);
   EXPECT_EQ(keys_of(json["per_node"][0]),
             (Keys{"name", "batches", "loss", "bytes_sent", "bytes_received", "throughput_bytes_per_second",
                   "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds", "lanes",
-                  "codec_up", "codec_down"}));
+                  "loop_longest_seconds", "codec_up", "codec_down"}));
   EXPECT_EQ(keys_of(json["per_node"][0]["loss"]), (Keys{"first", "last", "mean"}));
 }
 
@@ -259,6 +262,22 @@ TEST(SummaryText, says_loudly_when_samples_are_missing_or_too_many) {
       lines_of(to_text(summary)).back(),
       "AUDIT FAILED: 60,032 of 60,000 samples committed, 32 TOO MANY; 1 slot leased again, 0 duplicates "
       "dropped");
+}
+
+TEST(SummaryText, an_audit_whose_counts_agree_fails_when_slots_were_skipped_or_committed_twice) {
+  Summary summary = some_summary();
+  summary.audit.slots_missing = 8;
+  EXPECT_FALSE(summary.audit.passed());
+  EXPECT_EQ(lines_of(to_text(summary)).back(),
+            "AUDIT FAILED: 60,000 of 60,000 samples committed, 8 slots SKIPPED; 3 slots leased again, 1 "
+            "duplicate dropped");
+  summary.audit.slots_twice = 8;
+  EXPECT_EQ(
+      lines_of(to_text(summary)).back(),
+      "AUDIT FAILED: 60,000 of 60,000 samples committed, 8 slots SKIPPED, 8 slots TWICE; 3 slots leased "
+      "again, 1 duplicate dropped");
+  summary.audit.slots_missing = 0;
+  EXPECT_FALSE(summary.audit.passed());
 }
 
 TEST(SummaryText, picks_units_that_can_be_read) {

@@ -146,10 +146,14 @@ std::string audit_text(const AuditStats& audit) {
   const std::string samples = fmt::format("{} of {} samples committed", grouped(audit.samples_committed),
                                           grouped(audit.samples_expected));
   if (audit.passed()) return fmt::format("audit: {} exactly once; {}\n", samples, again);
-  const std::string problem = audit.samples_committed < audit.samples_expected
-                                  ? grouped(audit.samples_expected - audit.samples_committed) + " MISSING"
-                                  : grouped(audit.samples_committed - audit.samples_expected) + " TOO MANY";
-  return fmt::format("AUDIT FAILED: {}, {}; {}\n", samples, problem, again);
+  std::string problem;
+  if (audit.samples_committed < audit.samples_expected)
+    problem += ", " + grouped(audit.samples_expected - audit.samples_committed) + " MISSING";
+  if (audit.samples_committed > audit.samples_expected)
+    problem += ", " + grouped(audit.samples_committed - audit.samples_expected) + " TOO MANY";
+  if (audit.slots_missing > 0) problem += ", " + counted(audit.slots_missing, "slot") + " SKIPPED";
+  if (audit.slots_twice > 0) problem += ", " + counted(audit.slots_twice, "slot") + " TWICE";
+  return fmt::format("AUDIT FAILED: {}{}; {}\n", samples, problem, again);
 }
 
 }  // namespace

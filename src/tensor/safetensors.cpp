@@ -243,15 +243,15 @@ Result<SafetensorsContents> parse_safetensors(Bytes file) {
   return contents;
 }
 
-Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
-  W5XDE_TRY(MappedFile file, MappedFile::open(path));
+Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path, Disk& disk) {
+  W5XDE_TRY(MappedFile file, disk.map(path));
   auto contents = parse_safetensors(file.bytes());
   if (!contents) return std::move(contents).error().within(path.string());
   return SafetensorsFile(std::move(file), std::move(contents).value());
 }
 
 Status write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                         const Metadata& metadata) {
+                         const Metadata& metadata, Disk& disk) {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
   std::ranges::stable_sort(order, std::greater{},
@@ -292,7 +292,7 @@ Status write_safetensors(const std::filesystem::path& path, std::span<const Name
   store<std::uint64_t>(length.data(), text.size());
   parts[0] = length;
   parts[1] = bytes_of(text);
-  return write_file_atomically(path, parts);
+  return write_file_atomically(path, parts, disk);
 }
 
 }  // namespace w5xde

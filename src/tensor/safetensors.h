@@ -38,7 +38,7 @@ Result<SafetensorsContents> parse_safetensors(Bytes file);
 // A file on disk, mapped: opening a large one costs its header only.
 class SafetensorsFile {
  public:
-  static Result<SafetensorsFile> open(const std::filesystem::path& path);
+  static Result<SafetensorsFile> open(const std::filesystem::path& path, Disk& disk = real_disk());
 
   const SafetensorsContents& contents() const { return contents_; }
 
@@ -53,6 +53,6 @@ class SafetensorsFile {
 // Writes a file whole or not at all. Tensors are laid out widest elements first, so that a mapped file needs
 // no copy to be used; strided ones are made contiguous.
 Status write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                         const Metadata& metadata);
+                         const Metadata& metadata, Disk& disk = real_disk());
 
 }  // namespace w5xde

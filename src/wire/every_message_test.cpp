@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
+
 namespace w5xde {
 namespace {
 
@@ -87,11 +89,11 @@ Lease any() {
 template <>
 Contribution any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
-  return {*number,      *number,       *number,
-          *any_block(), *number,       *rc::gen::arbitrary<double>(),
-          *number,      *number,       *rc::gen::arbitrary<std::uint32_t>(),
-          *number,      *number,       *number,
-          any_coding(), *any_tensors()};
+  return {*number,      *number,      *number,
+          *any_block(), *number,      *rc::gen::arbitrary<double>(),
+          *number,      *number,      *rc::gen::arbitrary<std::uint32_t>(),
+          *number,      *number,      *number,
+          *number,      any_coding(), *any_tensors()};
 }
 template <>
 Parameters any() {
@@ -112,16 +114,21 @@ Feedback any() {
   return feedback;
 }
 template <>
+Verdict any() {
+  return {*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<bool>()};
+}
+template <>
 Goodbye any() {
   return {*rc::gen::element(ErrorKind::invalid, ErrorKind::corrupt, ErrorKind::incompatible,
-                            ErrorKind::disconnected, ErrorKind::overloaded, ErrorKind::system),
-          *rc::gen::arbitrary<std::string>()};
+                            ErrorKind::disconnected, ErrorKind::overloaded, ErrorKind::system,
+                            ErrorKind::diverged),
+          printable(*rc::gen::arbitrary<std::string>())};
 }
 
 template <class Message>
 class EveryMessage : public testing::Test {};
 using Messages =
-    testing::Types<Heartbeat, Tensors, Value, Lease, Contribution, Parameters, Feedback, Goodbye>;
+    testing::Types<Heartbeat, Tensors, Value, Lease, Contribution, Parameters, Feedback, Verdict, Goodbye>;
 TYPED_TEST_SUITE(EveryMessage, Messages);
 
 TYPED_TEST(EveryMessage, that_is_encoded_is_decoded) {

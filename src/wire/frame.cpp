@@ -61,6 +61,8 @@ std::string_view name_of(FrameType type) {
       return "status";
     case FrameType::feedback:
       return "feedback";
+    case FrameType::verdict:
+      return "verdict";
   }
   return {};
 }

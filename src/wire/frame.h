@@ -38,6 +38,7 @@ enum class FrameType : std::uint8_t {
   model = 12,        // a part of the model's file, or a request for it
   status = 13,       // observer to coordinator: how is the run? and the answer
   feedback = 14,     // what a lossy codec has still to say: asked for, copied, handed over
+  verdict = 15,      // coordinator to node: whether a contribution counts
 };
 
 std::string_view name_of(FrameType type);

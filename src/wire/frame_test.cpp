@@ -15,7 +15,7 @@ namespace {
 const std::vector<FrameType> kTypes = {
     FrameType::hello, FrameType::goodbye, FrameType::ping,         FrameType::pong,       FrameType::tensors,
     FrameType::value, FrameType::lease,   FrameType::contribution, FrameType::parameters, FrameType::offer,
-    FrameType::ready, FrameType::model,   FrameType::status,       FrameType::feedback};
+    FrameType::ready, FrameType::model,   FrameType::status,       FrameType::feedback,   FrameType::verdict};
 
 // Changes one byte of a header and makes the checksum right again: what a sound peer of another version would
 // send.
@@ -118,7 +118,7 @@ TEST(FrameHeader, of_another_version_is_refused_with_both_versions) {
 TEST(FrameHeader, of_a_type_that_is_not_known_is_refused) {
   const FrameHeaderBytes bytes = encode_frame_header(typical());
   expect_refusal(with_byte(bytes, 5, 0), "corrupt: frame type 0 is not known");
-  expect_refusal(with_byte(bytes, 5, 15), "corrupt: frame type 15 is not known");
+  expect_refusal(with_byte(bytes, 5, 16), "corrupt: frame type 16 is not known");
   expect_refusal(with_byte(bytes, 5, 255), "corrupt: frame type 255 is not known");
 }
 

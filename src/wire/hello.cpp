@@ -10,20 +10,7 @@
 
 namespace w5xde {
 
-namespace {
-
 using nlohmann::json;
-
-std::vector<std::string> common(const std::vector<std::string>& mine,
-                                const std::vector<std::string>& theirs) {
-  std::vector<std::string> both;
-  std::ranges::copy_if(mine, std::back_inserter(both), [&](const std::string& name) {
-    return std::ranges::find(theirs, name) != theirs.end();
-  });
-  return both;
-}
-
-}  // namespace
 
 void encode(const Hello& message, Head& head) {
   encode_value({{"protocol_min", message.protocol_min},
@@ -32,8 +19,6 @@ void encode(const Hello& message, Head& head) {
                 {"name", message.name},
                 {"engine", message.engine},
                 {"role", message.role},
-                {"codecs", message.codecs},
-                {"gradient_codecs", message.gradient_codecs},
                 {"tls", message.tls},
                 {"model_fingerprint", message.model_fingerprint}},
                head);
@@ -55,17 +40,14 @@ Result<Hello> decode_hello(Bytes head, const Limits& limits) {
   W5XDE_CHECK(reader.text("name", message.name));
   W5XDE_CHECK(reader.text("engine", message.engine));
   W5XDE_CHECK(reader.text("role", message.role));
-  W5XDE_CHECK(reader.texts("codecs", message.codecs));
-  W5XDE_CHECK(reader.texts("gradient_codecs", message.gradient_codecs));
   W5XDE_CHECK(reader.flag("tls", message.tls));
   W5XDE_CHECK(reader.number("model_fingerprint", UINT64_MAX, message.model_fingerprint));
   return message;
 }
 
-Result<Agreement> negotiate(const Hello& mine, const Hello& theirs, LinkFacts link) {
-  Agreement agreement;
-  agreement.protocol = std::min(mine.protocol_max, theirs.protocol_max);
-  if (agreement.protocol < std::max(mine.protocol_min, theirs.protocol_min)) {
+Result<std::uint32_t> negotiate(const Hello& mine, const Hello& theirs, LinkFacts link) {
+  const std::uint32_t protocol = std::min(mine.protocol_max, theirs.protocol_max);
+  if (protocol < std::max(mine.protocol_min, theirs.protocol_min)) {
     return incompatible(fmt::format("{} speaks protocol {} to {}, {} speaks {} to {}; update the older one",
                                     mine.software, mine.protocol_min, mine.protocol_max, theirs.software,
                                     theirs.protocol_min, theirs.protocol_max));
@@ -80,9 +62,7 @@ Result<Agreement> negotiate(const Hello& mine, const Hello& theirs, LinkFacts li
         fmt::format("the models differ: fingerprint {:016x} here, {:016x} there; join with the same model",
                     mine.model_fingerprint, theirs.model_fingerprint));
   }
-  agreement.codecs = common(mine.codecs, theirs.codecs);
-  agreement.gradient_codecs = common(mine.gradient_codecs, theirs.gradient_codecs);
-  return agreement;
+  return protocol;
 }
 
 }  // namespace w5xde

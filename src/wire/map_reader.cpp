@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/printable.h"
+
 namespace w5xde {
 
 namespace {
@@ -43,14 +45,10 @@ Status MapReader::flag(const char* key, bool& to) const {
 Status MapReader::text(const char* key, std::string& to) const {
   const auto found = map_.find(key);
   if (found == map_.end()) return {};
-  return text_of(key, *found, to);
-}
-
-Status MapReader::texts(const char* key, std::vector<std::string>& to) const {
-  const auto found = map_.find(key);
-  if (found == map_.end()) return {};
-  if (!found->is_array() || found->size() > kEntriesMax) return wrong(key);
-  for (const nlohmann::json& entry : *found) W5XDE_CHECK(text_of(key, entry, to.emplace_back()));
+  if (!found->is_string()) return wrong(key);
+  const auto& text = found->get_ref<const std::string&>();
+  if (text.size() > limits_.name_bytes_max) return wrong(key);
+  to = printable(text, limits_.name_bytes_max);
   return {};
 }
 
@@ -62,14 +60,6 @@ Status MapReader::numbers(const char* key, std::vector<std::int64_t>& to) const 
     if (!entry.is_number_unsigned() || entry.get<std::uint64_t>() >= 1ull << 62) return wrong(key);
     to.push_back(entry.get<std::int64_t>());
   }
-  return {};
-}
-
-Status MapReader::text_of(const char* key, const nlohmann::json& entry, std::string& to) const {
-  if (!entry.is_string()) return wrong(key);
-  const auto& text = entry.get_ref<const std::string&>();
-  if (text.size() > limits_.name_bytes_max) return wrong(key);
-  to = text;
   return {};
 }
 

@@ -30,14 +30,13 @@ class MapReader {
   // A finite number of any kind.
   Status real(const char* key, double& to) const;
   Status flag(const char* key, bool& to) const;
+  // Texts come out printable (base/printable.h).
   Status text(const char* key, std::string& to) const;
-  Status texts(const char* key, std::vector<std::string>& to) const;
   // Whole numbers below 2^62.
   Status numbers(const char* key, std::vector<std::int64_t>& to) const;
 
  private:
   Error wrong(const char* key) const;
-  Status text_of(const char* key, const nlohmann::json& entry, std::string& to) const;
 
   std::string_view what_;
   const nlohmann::json& map_;

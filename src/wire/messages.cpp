@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/printable.h"
 #include "wire/value.h"
 
 namespace w5xde {
@@ -251,6 +252,7 @@ void encode(const Contribution& message, Head& head) {
   writer.write_varint(message.lanes);
   writer.write(message.wait_ns);
   writer.write(message.codec_ns);
+  writer.write(message.loop_ns);
   writer.write_varint(message.first_float);
   write_coding(writer, message.coding);
   encode_tensor_list(message.tensors, writer);
@@ -270,6 +272,7 @@ Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
   W5XDE_TRY(message.lanes, read_lanes(reader));
   message.wait_ns = reader.read<std::uint64_t>();
   message.codec_ns = reader.read<std::uint64_t>();
+  message.loop_ns = reader.read<std::uint64_t>();
   message.first_float = reader.read_varint();
   W5XDE_TRY(message.coding, read_coding(reader, limits));
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
@@ -330,6 +333,23 @@ Result<Feedback> decode_feedback(Bytes head, const Limits& limits) {
   return message;
 }
 
+void encode(const Verdict& message, Head& head) {
+  ByteWriter writer(head);
+  writer.write(message.lease_id);
+  writer.write(static_cast<std::uint8_t>(message.counted ? 1 : 0));
+}
+
+Result<Verdict> decode_verdict(Bytes head) {
+  ByteReader reader(head);
+  Verdict message;
+  message.lease_id = reader.read<std::uint64_t>();
+  const auto counted = reader.read<std::uint8_t>();
+  W5XDE_CHECK(finish(reader, "verdict"));
+  if (counted > 1) return corrupt(fmt::format("a contribution that counts {} times", counted));
+  message.counted = counted == 1;
+  return message;
+}
+
 void encode(const Goodbye& message, Head& head) {
   encode_value({{"kind", name_of(message.kind)}, {"reason", message.reason}}, head);
 }
@@ -340,12 +360,13 @@ Result<Goodbye> decode_goodbye(Bytes head, const Limits& limits) {
   Goodbye message;
   // A kind of a newer version is read as the plainest one.
   const auto kind = map.value("kind", nlohmann::json());
-  for (const ErrorKind known : {ErrorKind::invalid, ErrorKind::corrupt, ErrorKind::incompatible,
-                                ErrorKind::disconnected, ErrorKind::overloaded, ErrorKind::system}) {
+  for (const ErrorKind known :
+       {ErrorKind::invalid, ErrorKind::corrupt, ErrorKind::incompatible, ErrorKind::disconnected,
+        ErrorKind::overloaded, ErrorKind::system, ErrorKind::diverged}) {
     if (kind == name_of(known)) message.kind = known;
   }
   if (const auto reason = map.find("reason"); reason != map.end() && reason->is_string()) {
-    message.reason = reason->get<std::string>();
+    message.reason = printable(reason->get_ref<const std::string&>());
   }
   return message;
 }

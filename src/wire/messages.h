@@ -124,6 +124,7 @@ struct Contribution {
   std::uint32_t lanes = 1;    // in which it computed
   std::uint64_t wait_ns = 0;  // for a lease, or for its parameters
   std::uint64_t codec_ns = 0;
+  std::uint64_t loop_ns = 0;      // the longest that anything has taken on the node's loop, so far
   std::uint64_t first_float = 0;  // of the tensor, in the whole block
   Coding coding;
   TensorList tensors;
@@ -153,6 +154,15 @@ struct Feedback {
   bool operator==(const Feedback&) const = default;
 };
 
+// Coordinator to node, of every contribution through a codec with error feedback: does it count? If not, what
+// the codec did to its feedback is to be undone: another node's answer to the same slots counts, or these
+// slots are computed again.
+struct Verdict {
+  std::uint64_t lease_id = 0;
+  bool counted = false;
+  bool operator==(const Verdict&) const = default;
+};
+
 // The last frame: why this side leaves.
 struct Goodbye {
   ErrorKind kind = ErrorKind::disconnected;
@@ -167,6 +177,7 @@ void encode(const Lease& message, Head& head);
 void encode(const Contribution& message, Head& head);
 void encode(const Parameters& message, Head& head);
 void encode(const Feedback& message, Head& head);
+void encode(const Verdict& message, Head& head);
 void encode(const Goodbye& message, Head& head);
 
 Result<Heartbeat> decode_heartbeat(Bytes head);
@@ -176,6 +187,7 @@ Result<Lease> decode_lease(Bytes head, const Limits& limits);
 Result<Contribution> decode_contribution(Bytes head, const Limits& limits);
 Result<Parameters> decode_parameters(Bytes head, const Limits& limits);
 Result<Feedback> decode_feedback(Bytes head, const Limits& limits);
+Result<Verdict> decode_verdict(Bytes head);
 Result<Goodbye> decode_goodbye(Bytes head, const Limits& limits);
 
 }  // namespace w5xde

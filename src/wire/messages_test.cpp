@@ -132,6 +132,7 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
                                   .lanes = 3,
                                   .wait_ns = 8,
                                   .codec_ns = 9,
+                                  .loop_ns = 10,
                                   .first_float = 300,
                                   .tensors = kTensors};
   EXPECT_EQ(hex_of(encoded(contribution)),
@@ -147,6 +148,7 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
             "03"                // lanes
             "0800000000000000"  // waiting
             "0900000000000000"  // in codecs
+            "0a00000000000000"  // on the loop
             "ac02"              // first float
             "00" +              // the payload is direct
                 kTensorsHex);
@@ -181,6 +183,15 @@ TEST(MessagesTest, feedback_has_these_bytes) {
             "0101ae03");  // f32, one dimension, 430
   EXPECT_EQ(refusal_of(Feedback{.tensors = {{DType::f16, Shape{2}}}}),
             "corrupt: feedback is not one flat tensor of f32");
+}
+
+TEST(MessagesTest, a_verdict_has_these_bytes) {
+  EXPECT_EQ(hex_of(encoded(Verdict{.lease_id = 258, .counted = true})),
+            "0201000000000000"  // lease
+            "01");              // counted
+  Head twice = encoded(Verdict{});
+  twice.back() = std::byte{2};
+  EXPECT_EQ(decode_verdict(twice).error().to_string(), "corrupt: a contribution that counts 2 times");
 }
 
 TEST(MessagesTest, parameters_have_these_bytes) {
@@ -284,6 +295,7 @@ Result<Goodbye> goodbye_of(const json& map) {
 TEST(MessagesTest, a_goodbye_of_a_newer_version_is_understood_as_far_as_possible) {
   EXPECT_EQ(goodbye_of({{"kind", "overloaded"}, {"reason", "full"}, {"retry_s", 5}}).value(),
             (Goodbye{ErrorKind::overloaded, "full"}));
+  EXPECT_EQ(goodbye_of({{"kind", "diverged"}, {"reason", "r"}}).value(), (Goodbye{ErrorKind::diverged, "r"}));
   EXPECT_EQ(goodbye_of({{"kind", "bored"}, {"reason", "r"}}).value(),
             (Goodbye{ErrorKind::disconnected, "r"}));
   EXPECT_EQ(goodbye_of({{"kind", 7}, {"reason", {1, 2}}}).value(), (Goodbye{ErrorKind::disconnected, ""}));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "wire/value.h"
 
 namespace w5xde {
@@ -10,6 +11,9 @@ namespace w5xde {
 namespace {
 
 using nlohmann::json;
+
+// A reason is what a peer said, and what we say of it.
+constexpr std::size_t kTextBytesMax = 2 * kPrintableBytesMax;
 
 json map_of(const StatusReport& report) {
   json nodes = json::array(), departures = json::array();
@@ -26,8 +30,10 @@ json map_of(const StatusReport& report) {
                      {"codec_down", node.codec_down}});
   }
   for (const auto& departure : report.departures) {
-    departures.push_back(
-        {{"name", departure.name}, {"seconds", departure.seconds}, {"reason", departure.reason}});
+    departures.push_back({{"name", departure.name},
+                          {"seconds", departure.seconds},
+                          {"reason", departure.reason},
+                          {"batches", departure.batches}});
   }
   return {{"run", report.run},
           {"mode", report.mode},
@@ -41,7 +47,7 @@ json map_of(const StatusReport& report) {
           {"crew", report.crew},
           {"epochs", report.epochs},
           {"seconds", report.seconds},
-          {"loss", report.loss},
+          {"loss", report.loss ? json(*report.loss) : json()},
           {"batches_per_second", report.batches_per_second},
           {"nodes", nodes},
           {"departures", departures}};
@@ -52,13 +58,18 @@ class Reader {
  public:
   explicit Reader(const json& map) : map_(map) {}
   void read(const char* key, std::string& to) const {
-    if (const auto found = map_.find(key); found != map_.end() && found->is_string()) to = *found;
+    if (const auto found = map_.find(key); found != map_.end() && found->is_string())
+      to = printable(found->get_ref<const std::string&>(), kTextBytesMax);
   }
   void read(const char* key, std::uint64_t& to) const {
     if (const auto found = map_.find(key); found != map_.end() && found->is_number_unsigned()) to = *found;
   }
   void read(const char* key, double& to) const {
     if (const auto found = map_.find(key); found != map_.end() && found->is_number()) to = *found;
+  }
+  void read(const char* key, std::optional<double>& to) const {
+    if (const auto found = map_.find(key); found != map_.end() && found->is_number())
+      to = found->get<double>();
   }
   void read(const char* key, bool& to) const {
     if (const auto found = map_.find(key); found != map_.end() && found->is_boolean()) to = *found;
@@ -124,6 +135,7 @@ Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
     entry.read("name", departure.name);
     entry.read("seconds", departure.seconds);
     entry.read("reason", departure.reason);
+    entry.read("batches", departure.batches);
   }
   return report;
 }

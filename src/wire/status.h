@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,13 @@ struct StatusReport {
     std::string name;
     double seconds = 0;  // into the run
     std::string reason;
+    std::uint64_t batches = 0;  // that it computed
     bool operator==(const Departure&) const = default;
   };
 
   std::string run;
   std::string mode;
-  std::string phase;  // "waiting for nodes", "training", "evaluating", "finishing"
+  std::string phase;  // "waiting for nodes", "training", "evaluating", "retrying a checkpoint", "finishing"
   std::uint64_t step = 0;
   std::uint64_t steps_total = 0;  // 0: no end in steps
   std::uint64_t batches = 0;
@@ -43,7 +45,7 @@ struct StatusReport {
   std::uint64_t crew = 0;          // nodes that take part in a step; 0: all
   double epochs = 0;
   double seconds = 0;
-  double loss = 0;
+  std::optional<double> loss;  // of the last step; none before the first
   double batches_per_second = 0;
   std::vector<Node> nodes;
   std::vector<Departure> departures;  // the last ones

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "wire/value.h"
 
 namespace w5xde {
@@ -28,7 +29,7 @@ StatusReport typical() {
   report.nodes = {
       {"desk", "10.0.0.7:4711", "torch 1.13.1 cpu", 90, 30.5, 1, 1.25, false},
       {"attic", "10.0.0.8:4712", "torch 1.13.1 cpu", 6, 2, 4, 90, true, "int8, raw", "direct, zstd:1"}};
-  report.departures = {{"laptop", 1.5, "no answer for 10 s"}};
+  report.departures = {{"laptop", 1.5, "no answer for 10 s", 7}};
   return report;
 }
 
@@ -49,15 +50,22 @@ TEST(StatusTest, a_report_arrives_as_it_was_sent) {
   EXPECT_EQ(decode_status(encoded({}), Limits{}).value(), StatusReport{});
 }
 
+TEST(StatusTest, before_the_first_step_there_is_no_loss) {
+  EXPECT_TRUE(decode_value(encoded({}), Limits{}).value()["loss"].is_null());
+  EXPECT_EQ(decode_status(encoded({}), Limits{}).value().loss, std::nullopt);
+  EXPECT_EQ(decode_status(encoded({.loss = 0.0}), Limits{}).value().loss, 0.0) << "a loss may be 0";
+}
+
 RC_GTEST_PROP(StatusTest, any_report_arrives_as_it_was_sent, ()) {
   StatusReport report;
-  report.run = *rc::gen::string<std::string>();
+  report.run = printable(*rc::gen::string<std::string>());
   report.step = *rc::gen::arbitrary<std::uint64_t>();
   report.loss = *rc::gen::arbitrary<double>();
   for (std::uint32_t i = *rc::gen::inRange(0u, 9u); i > 0; --i) {
-    report.nodes.push_back({.name = *rc::gen::string<std::string>(), .late = *rc::gen::arbitrary<bool>()});
+    report.nodes.push_back(
+        {.name = printable(*rc::gen::string<std::string>()), .late = *rc::gen::arbitrary<bool>()});
     report.departures.push_back(
-        {.seconds = *rc::gen::arbitrary<double>(), .reason = *rc::gen::string<std::string>()});
+        {.seconds = *rc::gen::arbitrary<double>(), .reason = printable(*rc::gen::string<std::string>())});
   }
   RC_ASSERT(decode_status(encoded(report), Limits{}).value() == report);
 }
@@ -78,7 +86,7 @@ TEST(StatusTest, it_is_a_map_with_these_keys) {
                                    {"codec_up", "int8, raw"},
                                    {"codec_down", "direct, zstd:1"}}));
   EXPECT_EQ(map["departures"][0],
-            json({{"name", "laptop"}, {"seconds", 1.5}, {"reason", "no answer for 10 s"}}));
+            json({{"name", "laptop"}, {"seconds", 1.5}, {"reason", "no answer for 10 s"}, {"batches", 7}}));
 }
 
 TEST(StatusTest, what_is_missing_or_of_another_type_is_left_out) {

@@ -82,6 +82,19 @@ TEST_F(BadInputTest, an_unknown_flag_is_refused) {
   expect(kUsage, Words{"train", "run"} + kMlp + Words{"--learning-rat", "1"}, {"--learning-rat", "--help"});
 }
 
+TEST_F(BadInputTest, of_a_flag_given_twice_the_last_counts) {
+  const Words twice = {"--batch",  "many", "--batch", "50", "--epochs", "9",
+                       "--epochs", "1",    "--nodes", "2",  "--nodes",  "1"};
+  expect(kSuccess, Words{"train", "run"} + kMlp + twice, {});
+  EXPECT_EQ(pool_.summary().at("batch"), 50);
+  EXPECT_EQ(pool_.summary().at("epochs"), 1.0);
+  EXPECT_EQ(pool_.summary().at("nodes"), 1);
+}
+
+TEST_F(BadInputTest, two_runs_at_once_are_refused) {
+  expect(kUsage, Words{"train", "run", "another"} + kMlp, {"another"});
+}
+
 TEST_F(BadInputTest, a_flag_s_value_that_is_none_is_refused) {
   expect(kUsage, Words{"train", "run"} + kMlp + Words{"--batch", "many"}, {"batch", "'many'"});
   expect(kUsage, Words{"train", "run"} + kMlp + Words{"--optimizer", "newton"}, {"'newton'", "adamw"});
@@ -210,6 +223,41 @@ TEST_F(BadInputTest, a_full_disk_loses_nothing_that_was_saved) {
   expect(kSuccess, Words{"train", "whole"} + large + Words{"--json", "whole.json"}, {});
   std::ifstream whole(pool_.folder() / "whole.json");
   EXPECT_EQ(resumed.at("parameters_hash"), nlohmann::json::parse(whole).at("parameters_hash"));
+}
+
+TEST_F(BadInputTest, idle_connections_do_not_keep_a_checkpoint_from_being_written) {
+  Process coordinator =
+      pool_.start(Words{"serve", "run", "--listen", "127.0.0.1:0", "--checkpoint-seconds", "0.2"} + kMlp +
+                      Words{"--seconds", "5"},
+                  {.descriptors_max = 64});
+  const std::string line = coordinator.wait_for_line("listens on ");
+  const std::string address = line.substr(line.rfind(' ') + 1);
+  Process node = pool_.start({"join", address});
+  coordinator.wait_for_line("joined from");
+  std::vector<int> idle;
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 60; ++i) {
+    idle.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(idle.back(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  }
+  expect(kSuccess, std::move(coordinator), {"checkpoint of step"});
+  for (const int socket : idle) ::close(socket);
+}
+
+TEST_F(BadInputTest, training_ends_when_its_last_node_is_gone_for_good) {
+  Process coordinator = pool_.start(
+      Words{"train", "run", "--nodes", "2", "--seconds", "600", "--checkpoint-seconds", "0.1"} + kMlp);
+  coordinator.wait_for_line("joined from");
+  coordinator.wait_for_line("joined from");
+  coordinator.wait_for_line("checkpoint of step");
+  const auto processes = coordinator.descendants();  // the nursery, then its nodes
+  ASSERT_EQ(processes.size(), 3u);
+  for (const std::size_t i : {1u, 2u}) ::kill(processes[i], SIGTERM);
+  expect(kFailed, std::move(coordinator), {"no node is left"});
+  EXPECT_GT(pool_.summary().at("steps"), 0) << "what was committed is saved";
 }
 
 TEST_F(BadInputTest, a_node_says_when_its_coordinator_is_not_there) {

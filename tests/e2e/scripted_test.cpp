@@ -95,5 +95,31 @@ TEST_F(ScriptedPoolTest, a_run_goes_on_without_the_file_it_was_begun_with) {
   EXPECT_EQ(pool.summary().at("parameters_hash"), hash_with(1));
 }
 
+// What a script knows of a loss of its own is that forward takes targets.
+TEST_F(ScriptedPoolTest, a_model_whose_forward_takes_targets_has_its_own_loss_and_no_accuracy) {
+  Pool pool({.name = "own_loss",
+             .flags = {"--model", W5XDE_TORCH_MODELS "/own_classes.pt", "--data", "random:6,4,512",
+                       "--evaluation-data", "random:6,4,128", "--batch", "16", "--steps", "5"}});
+  for (const Words& more : {Words{}, Words{"--steps", "10"}}) {
+    Process coordinator = pool.train(1, more);
+    EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
+    EXPECT_TRUE(pool.summary().at("evaluation").at("loss").is_number());
+    EXPECT_TRUE(pool.summary().at("evaluation").at("accuracy").is_null());
+    EXPECT_EQ(coordinator.said().find("accuracy"), std::string::npos) << coordinator.said();
+  }
+  Process eval = pool.start({"eval", "run", "--json", "scores.json"});
+  EXPECT_EQ(eval.wait(), 0) << eval.said();
+  EXPECT_TRUE(nlohmann::json::parse(std::ifstream(pool.folder() / "scores.json")).at("accuracy").is_null());
+}
+
+// Whoever computed more slots would have another model.
+TEST_F(ScriptedPoolTest, a_model_that_remembers_what_nobody_tracks_is_refused_with_what_that_is) {
+  Pool pool(scripted(W5XDE_TORCH_MODELS "/remembers_counter.pt"));
+  Process coordinator = pool.train(2);
+  EXPECT_NE(coordinator.wait(), 0) << coordinator.said();
+  EXPECT_NE(coordinator.said().find("'calls'"), std::string::npos) << coordinator.said();
+  EXPECT_NE(coordinator.said().find("register_buffer"), std::string::npos) << coordinator.said();
+}
+
 }  // namespace
 }  // namespace w5xde

@@ -48,7 +48,8 @@ class Taker final : private Connection::Owner {
   }
   void closed(const Error& reason) override { why = reason.to_string(); }
 
-  PayloadReceiver receiver_{nullptr};
+  SteadyClock clock_;
+  PayloadReceiver receiver_{nullptr, clock_};
   std::shared_ptr<Connection> far_;
 };
 
@@ -68,7 +69,7 @@ class BroadcastTest : public testing::Test {
                              {.optimizer = {.learning_rate = 0.1}}, nullptr)
                    .value();
     shape_ = {learner_->parameters(), learner_->floats()};
-    broadcast_.emplace(shape_, Broadcast::Options{.part_floats = kPartFloats}, nullptr);
+    broadcast_.emplace(shape_, Broadcast::Options{.part_floats = kPartFloats}, nullptr, loop_);
     for (int i = 0; i < 4; ++i) takers_.push_back(std::make_unique<Taker>(loop_, shape_));
     sum_ = AlignedBuffer(shape_.floats * sizeof(float));
   }

@@ -2,27 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "learn/seeds.h"
+#include "net/tcp.h"
+#include "sim/plain_run.h"
 #include "support/patience.h"
 #include "wire/hello.h"
 
 namespace w5xde {
 
 namespace {
-
-// A run begins with a checkpoint of step 0.
-void write_first_checkpoint(const std::filesystem::path& path, std::uint64_t seed) {
-  FakeEngine engine;
-  const ModelDescription& model = engine.description();
-  std::vector<float> state(model.floats());
-  ASSERT_TRUE(engine.initialise(seed, state).ok());
-  const std::span<const float> all = state;
-  const std::vector<CheckpointBlock> blocks = {
-      {"parameters", model.parameters.get(), all.first(model.parameters->floats())},
-      {"buffers", model.buffers.get(), all.subspan(model.parameters->floats())}};
-  std::filesystem::create_directories(path.parent_path());
-  ASSERT_TRUE(write_checkpoint(path, {.seed = seed}, blocks).ok());
-}
 
 std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
   return open_dataset(config.data, Split::train, config.seed).value();
@@ -45,44 +32,9 @@ RunConfig sim_config() {
 
 std::string plain_hash(const RunConfig& config) {
   const TemporaryFolder folder;
-  write_first_checkpoint(folder / "first.safetensors", config.seed);
-  const auto checkpoint = CheckpointFile::open(folder / "first.safetensors").value();
-  const auto data = data_of(config);
-  Batches batches(data, {.samples = data->samples(), .batch = config.batch, .seed = config.seed});
-  const auto learner = Learner::from(checkpoint,
-                                     {.optimizer = config.optimizer,
-                                      .schedule = parse_schedule(config.schedule, config.steps).value(),
-                                      .clip_norm = config.clip_norm},
-                                     nullptr)
-                           .value();
-  FakeEngine engine;
-  GlobalBatch growing({config.growth, config.batch, config.slots, config.optimizer}, {});
-  std::uint32_t slots = config.slots;
-  std::uint64_t next_slot = 0;
-  for (std::uint64_t step = 0; step < config.steps; ++step) {
-    for (const BatchGrowth& growth : growing.growths()) {
-      if (growth.step == step) slots = growing.slots_of(growth);
-    }
-    learner->set_pace({.schedule_step = step, .factor = growing.rate_factor(slots)});
-    Reduction reduction(slots, learner->floats(), [&](const HalfSum& left, const HalfSum& right) {
-      growing.measure(left, right, learner->parameters()->floats(), nullptr);
-    });
-    for (std::uint32_t slot = 0; slot < slots; ++slot) {
-      const auto batch = batches.make(next_slot++, 1);
-      auto buffer = learner->take_buffer();
-      const std::span<float> values(reinterpret_cast<float*>(buffer->data()), learner->floats());
-      const std::span<const float> state(reinterpret_cast<const float*>(learner->state()->data()),
-                                         learner->floats());
-      const auto sums = engine.compute(state, {batch.payload[0], batch.payload[1]},
-                                       slot_seed(step_seed(config.seed, step), slot), values);
-      EXPECT_TRUE(reduction.add({slot, 1}, std::move(buffer), *sums, nullptr, learner->spare()).ok());
-    }
-    Sums sums;
-    const auto sum = reduction.take(sums);
-    EXPECT_TRUE(learner->apply(*sum, sums.samples, 1));
-    if (config.growth.grows()) growing.committed(step);
-  }
-  return learner->parameters_hash();
+  const auto path = folder / "first.safetensors";
+  EXPECT_TRUE(write_first_checkpoint(path, config.seed, real_disk()).ok());
+  return plain_hash(config, data_of(config), CheckpointFile::open(path).value());
 }
 
 Summary run_to_end(const RunConfig& config, unsigned nodes) {
@@ -104,7 +56,7 @@ struct SimPool::Member {
 
 SimPool::SimPool(const RunConfig& config) : config_(config) {
   const RunFolder folder = RunFolder::open(folder_ / "run").value();
-  write_first_checkpoint(folder.checkpoint_path(0), config.seed);
+  EXPECT_TRUE(write_first_checkpoint(folder.checkpoint_path(0), config.seed, real_disk()).ok());
 }
 
 SimPool::~SimPool() {
@@ -127,11 +79,18 @@ void SimPool::start_coordinator(unsigned nodes_awaited) {
   auto checkpoint = std::move(folder.newest()).value();
   ASSERT_TRUE(checkpoint.has_value());
   const Address address{"127.0.0.1", address_.port};
-  coordinator_ =
-      Coordinator::listen(
-          loop_, {.run = "sim", .config = config_, .listen = address, .nodes_awaited = nodes_awaited},
-          std::move(folder), log_)
-          .value();
+  const Listen listen = [&](Listener::Accepted accepted) -> Result<std::unique_ptr<Listener>> {
+    W5XDE_TRY(std::unique_ptr<Listener> listener,
+              TcpListener::listen(loop_, address, {}, std::move(accepted)));
+    return listener;
+  };
+  coordinator_ = Coordinator::start(loop_, listen,
+                                    {.run = "sim",
+                                     .config = config_,
+                                     .nodes_awaited = nodes_awaited,
+                                     .checkpoint_retry = std::chrono::milliseconds(1)},
+                                    std::move(folder), log_)
+                     .value();
   address_ = coordinator_->address();
   ASSERT_TRUE(coordinator_
                   ->begin({.checkpoint = std::move(*checkpoint),
@@ -167,7 +126,9 @@ void SimPool::connect(Member& member) {
                 ++stays_;
                 NodeOptions options{.name = member.name, .machine = member.shape.machine};
                 options.make_engine = [&member](const ModelOptions&, const std::filesystem::path&) {
-                  return Result<std::unique_ptr<Engine>>(std::make_unique<FakeEngine>(member.shape.touch));
+                  auto engine = std::make_unique<FakeEngine>(member.shape.touch);
+                  engine->touch_evaluation = member.shape.touch_evaluation;
+                  return Result<std::unique_ptr<Engine>>(std::move(engine));
                 };
                 member.node = std::make_unique<Node>(loop_, std::move(options), log_);
                 member.node->start(std::move(*stream));

@@ -38,6 +38,7 @@ class SimPool {
     std::optional<LinkShape> link = {};  // none: straight to the coordinator
     std::uint64_t seed = 0;              // of the link
     Machine machine = {};                // whose cores it shares; none: nobody's
+    std::function<void(Evaluation& evaluation)> touch_evaluation = {};
   };
   // Comes back whenever its stay ends, until the run is over. The run waits for those that are added before
   // it starts.
@@ -67,6 +68,9 @@ class SimPool {
 
   Coordinator& coordinator() { return *coordinator_; }
   const RunConfig& config() const { return config_; }
+  // What the next coordinator is started with.
+  void set_config(const RunConfig& config) { config_ = config; }
+  std::filesystem::path run_folder() const { return folder_ / "run"; }
   AsioLoop& loop() { return loop_; }
   // The coordinator, which has the run's folder, is gone then.
   CheckpointFile newest_checkpoint();

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "learn/no_gradient.h"
 #include "sim/sim_pool.h"
 #include "wire/generic_tensors.h"
 #include "wire/hello.h"
@@ -24,6 +26,41 @@ TEST(TransferTest, every_preset_without_loss_comes_to_the_same_bits) {
     if (name == "gradient-compression" || name == "adaptive-lossy") continue;
     EXPECT_EQ(run_to_end(with_preset(name), 3).parameters_hash, expected) << name;
   }
+}
+
+// What the fake engine says of its bias, in every slot.
+std::map<std::string, std::uint64_t> without_gradient(const RunConfig& config, float first, float rest) {
+  SimPool pool(config);
+  for (int i = 0; i < 2; ++i) {
+    pool.add_node({.touch = [=](std::uint64_t, std::span<float> contribution) -> Status {
+      const FakeEngine engine;
+      const auto& bias = engine.description().parameters->entries()[1];
+      std::fill_n(contribution.begin() + static_cast<std::ptrdiff_t>(bias.offset), bias.shape.elements(),
+                  rest);
+      contribution[bias.offset] = first;
+      return {};
+    }});
+  }
+  pool.start();
+  EXPECT_EQ(pool.run(), "ok");
+  return pool.newest_checkpoint().info().steps_without_gradient;
+}
+
+TEST(TransferTest, a_parameter_that_has_no_gradient_has_none_when_it_arrives) {
+  for (const char* name : {"adaptive", "early"}) {
+    const RunConfig config = with_preset(name);
+    EXPECT_EQ(without_gradient(config, kNoGradient, kNoGradient),
+              (std::map<std::string, std::uint64_t>{{"bias", config.steps}}))
+        << name;
+    EXPECT_TRUE(without_gradient(config, 0.0F, 0.0F).empty()) << name;
+  }
+}
+
+// fp16 makes -0.0 of it.
+TEST(TransferTest, a_gradient_that_a_codec_rounds_to_zero_is_still_one) {
+  RunConfig config = sim_config();
+  config.transport.gradient_codec = "fp16";
+  EXPECT_TRUE(without_gradient(config, -1e-20F, 0.5F).empty());
 }
 
 // A node that is played by hand sees what a preset puts on the wire.

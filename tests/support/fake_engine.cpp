@@ -18,7 +18,7 @@ std::span<const float> floats_of(const TensorView& tensor) {
 
 }  // namespace
 
-FakeEngine::FakeEngine(Touch touch) : touch_(std::move(touch)) {
+FakeEngine::FakeEngine(Touch touch, Gradient gradient) : touch_(std::move(touch)), gradient_(gradient) {
   description_.parameters = BlockLayout::make({{"weight", {7, 3}}, {"bias", {3}}}, 1000).value();
   description_.buffers = BlockLayout::make({{"mean", {5}}}, 1000).value();
 }
@@ -43,7 +43,7 @@ Result<Sums> FakeEngine::compute_slot(std::span<const float> state, const Slot& 
   Sums sums{.samples = count};
   for (const auto& entry : description_.parameters->entries()) {
     for (std::size_t i = 0; i < entry.shape.elements(); ++i) {
-      const float value = state[entry.offset + i];
+      const float value = gradient_ == Gradient::constant ? 0 : state[entry.offset + i];
       for (std::size_t sample = 0; sample < count; ++sample) {
         const double noise = static_cast<double>(mix(seed, sample * 1000 + i) >> 40) * 0x1.0p-24 - 0.5;
         const float pull =
@@ -92,6 +92,7 @@ Result<Evaluation> FakeEngine::evaluate(std::span<const float> state, const Slot
     const auto target = std::to_integer<unsigned>(samples.targets.bytes()[sample]);
     if (static_cast<unsigned>(std::abs(miss) * 3) % 10 == target) ++evaluation.correct;
   }
+  if (touch_evaluation) touch_evaluation(evaluation);
   return evaluation;
 }
 

@@ -19,7 +19,13 @@ class FakeEngine final : public Engine {
   // Called with every contribution before it is handed on: tests spoil it here, or refuse it.
   using Touch = std::function<Status(std::uint64_t seed, std::span<float> contribution)>;
 
-  explicit FakeEngine(Touch touch = {});
+  // `constant`: gradients do not depend on the parameters, so that their sum over a run is known beforehand.
+  enum class Gradient { drawn, constant };
+
+  explicit FakeEngine(Touch touch = {}, Gradient gradient = Gradient::drawn);
+
+  // Called with every evaluation before it is handed on.
+  std::function<void(Evaluation& evaluation)> touch_evaluation;
 
   std::string name() const override { return "fake 1"; }
   const ModelDescription& description() const override { return description_; }
@@ -35,6 +41,7 @@ class FakeEngine final : public Engine {
 
   ModelDescription description_;
   Touch touch_;
+  Gradient gradient_;
 };
 
 }  // namespace w5xde

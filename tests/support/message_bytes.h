@@ -47,6 +47,10 @@ struct Decode<Feedback> {
   static auto from(Bytes head, const Limits& limits) { return decode_feedback(head, limits); }
 };
 template <>
+struct Decode<Verdict> {
+  static auto from(Bytes head, const Limits&) { return decode_verdict(head); }
+};
+template <>
 struct Decode<Goodbye> {
   static auto from(Bytes head, const Limits& limits) { return decode_goodbye(head, limits); }
 };

@@ -10,9 +10,10 @@ namespace w5xde {
 NodeWorld::NodeWorld() {
   options.name = "desk";
   options.model_cache = folder / "models";
-  options.make_engine = [this](const ModelOptions&,
+  options.make_engine = [this](const ModelOptions& made,
                                const std::filesystem::path& file) -> Result<std::unique_ptr<Engine>> {
     engine_s_file = file;
+    model = made;
     ++engines_made;
     return std::unique_ptr<Engine>(std::make_unique<FakeEngine>(touch));
   };
@@ -85,7 +86,8 @@ void NodeWorld::say_parameters(std::uint64_t version, std::uint64_t first, std::
 
 std::vector<std::byte> NodeWorld::expected(const SampledLease& made, std::uint64_t version) const {
   FakeEngine engine;
-  Computation computation(engine);
+  const SteadyClock clock;
+  Computation computation(engine, clock);
   const auto state = state_of(version);
   const Computed computed = computation.run(made.lease, made.payload, state).value();
   return {computed.values->data(), computed.values->data() + state.size() * sizeof(float)};

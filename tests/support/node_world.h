@@ -54,6 +54,7 @@ class NodeWorld {
   NodeOptions options;
   FakeEngine::Touch touch;              // of the node's engine
   std::filesystem::path engine_s_file;  // the model file that the engine was last made with
+  ModelOptions model;                   // and what else it was made with
   int engines_made = 0;
   std::unique_ptr<Node> node;
   std::unique_ptr<HandPeer> peer;

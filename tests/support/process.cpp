@@ -34,6 +34,10 @@ constexpr auto kPatience = std::chrono::seconds(100);
     ::setrlimit(RLIMIT_FSIZE, &limit);
     std::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error, not a signal
   }
+  if (options.descriptors_max) {
+    const rlimit limit{*options.descriptors_max, *options.descriptors_max};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
   if (::chdir(options.folder.c_str()) == 0) ::execvp(arguments[0], arguments);
   ::_exit(127);
 }

@@ -71,6 +71,66 @@ class Rebinds(nn.Module):
         return self.layer(inputs - self.average)
 
 
+class Remembers(nn.Module):
+    """Changes, in forward, something that is neither a parameter nor a buffer of floats."""
+
+    def __init__(self, what: str):
+        super().__init__()
+        self.what = what
+        self.layer = nn.Linear(8, 5)
+        self.frozen = nn.Linear(8, 8)
+        for parameter in self.frozen.parameters():
+            parameter.requires_grad = False
+        self.calls = 0
+        self.seen = [0]
+        self.last = torch.zeros(8)
+        self.register_buffer("histogram", torch.zeros(4, dtype=torch.int32))
+        self.register_buffer("average", torch.zeros(8, dtype=torch.float64))
+
+    def forward(self, inputs):
+        if self.what == "counter":
+            self.calls += 1
+        if self.what == "list":
+            self.seen.append(inputs.shape[0])
+        if self.what == "tensor":
+            self.last = inputs[0]
+        if self.what == "tensor in place":
+            self.last += inputs[0]
+        if self.what == "integers":
+            self.histogram += 1
+        if self.what == "doubles":
+            self.average.copy_(inputs.mean(0))
+        if self.what == "parameter":
+            self.layer.weight.data.mul_(0.5)
+        if self.what == "frozen parameter":
+            self.frozen.weight.add_(1.0)
+        if self.what == "in evaluation" and not self.training:
+            self.calls += 1
+        return self.layer(self.frozen(inputs))
+
+
+REMEMBERS = ["nothing", "counter", "list", "tensor", "tensor in place", "integers", "doubles", "parameter",
+             "frozen parameter", "in evaluation"]
+
+
+class Sometimes(nn.Module):
+    """Three layers: one that every batch uses, one that batches with a positive sum use, one that none uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.always = nn.Linear(8, 5)
+        self.sometimes = nn.Linear(8, 5)
+        self.never = nn.Linear(8, 5)
+        # Its first gradients are zeros, which is not the same as none.
+        nn.init.zeros_(self.sometimes.weight)
+
+    def forward(self, inputs):
+        outputs = self.always(inputs) + self.never(inputs).detach()
+        if bool(inputs.sum() > 0):
+            outputs = outputs + self.sometimes(inputs)
+        return outputs
+
+
 class Recurrent(nn.Module):
     """[4, 6] in: four steps of six numbers."""
 
@@ -123,6 +183,9 @@ def main(folder):
     torch.jit.script(OwnLoss()).save(str(folder / "own_loss.pt"))
     torch.jit.script(OwnClasses()).save(str(folder / "own_classes.pt"))
     torch.jit.script(Rebinds()).save(str(folder / "rebinds.pt"))
+    for what in REMEMBERS:
+        torch.jit.script(Remembers(what)).save(str(folder / f"remembers_{what.replace(' ', '_')}.pt"))
+    torch.jit.script(Sometimes()).save(str(folder / "sometimes.pt"))
     torch.jit.script(Recurrent()).save(str(folder / "recurrent.pt"))
     torch.jit.script(convolution()).save(str(folder / "convolution.pt"))
     torch.jit.script(nn.Linear(8, 5).double()).save(str(folder / "double.pt"))

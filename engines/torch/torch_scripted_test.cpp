@@ -1,0 +1,138 @@
+// What scripted models may do, and what they are refused for, as a node sees it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "engine_on_test.h"
+#include "learn/no_gradient.h"
+
+namespace w5xde {
+namespace {
+
+const Shape kEight{8};
+
+std::string refusal_of(EngineOnTest& on_test, const SlotSamples& samples) {
+  Block block(on_test.engine->description().floats());
+  const auto computed = on_test.engine->compute(on_test.state.values(), samples, 1, block.values());
+  return computed.ok() ? "computed" : computed.error().message;
+}
+
+std::string refusal_of_evaluation(EngineOnTest& on_test, const SlotSamples& samples) {
+  const auto evaluated = on_test.engine->evaluate(on_test.state.values(), samples);
+  return evaluated.ok() ? "evaluated" : evaluated.error().message;
+}
+
+TEST(ScriptedModel, one_that_changes_what_does_not_travel_is_refused_with_its_name) {
+  const std::pair<const char*, const char*> cases[] = {{"counter", "'calls'"},
+                                                       {"list", "'seen'"},
+                                                       {"tensor", "'last'"},
+                                                       {"tensor_in_place", "'last'"},
+                                                       {"integers", "'histogram'"},
+                                                       {"doubles", "'average'"},
+                                                       {"parameter", "'layer.weight'"},
+                                                       {"frozen_parameter", "'frozen.weight'"}};
+  const Samples samples(6, kEight, 5, 1);
+  for (const auto& [what, name] : cases) {
+    SCOPED_TRACE(what);
+    EngineOnTest trained("remembers_" + std::string(what) + ".pt", kEight, 5);
+    const std::string refusal = refusal_of(trained, samples.slot());
+    EXPECT_NE(refusal.find("forward changes " + std::string(name) + ","), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("register_buffer"), std::string::npos) << refusal;
+    // What it changed is still there, so that it is refused for good.
+    EXPECT_EQ(refusal_of(trained, samples.slot()), refusal);
+    EXPECT_EQ(refusal_of_evaluation(trained, samples.slot()), refusal);
+    EngineOnTest evaluated("remembers_" + std::string(what) + ".pt", kEight, 5);
+    EXPECT_NE(refusal_of_evaluation(evaluated, samples.slot()).find(name), std::string::npos);
+  }
+}
+
+TEST(ScriptedModel, one_that_changes_something_in_evaluation_only_is_refused_there) {
+  EngineOnTest on_test("remembers_in_evaluation.pt", kEight, 5);
+  const Samples samples(6, kEight, 5, 1);
+  EXPECT_EQ(refusal_of(on_test, samples.slot()), "computed");
+  EXPECT_NE(refusal_of_evaluation(on_test, samples.slot()).find("'calls'"), std::string::npos);
+}
+
+TEST(ScriptedModel, one_that_changes_nothing_or_buffers_that_travel_is_taken) {
+  const Samples samples(6, kEight, 5, 1);
+  for (const char* model : {"remembers_nothing.pt", "mixed.pt", "dropout.pt", "rebinds.pt", "sometimes.pt"}) {
+    EngineOnTest on_test(model, kEight, 5);
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_EQ(refusal_of(on_test, samples.slot()), "computed") << model;
+      EXPECT_EQ(refusal_of_evaluation(on_test, samples.slot()), "evaluated") << model;
+    }
+  }
+}
+
+// Samples whose sum is positive, or negative: sometimes.pt goes by that.
+Samples samples_of(bool positive, std::uint64_t seed) {
+  Samples samples(4, kEight, 5, seed);
+  for (float& value : samples.inputs) value = (positive ? 1.0F : -1.0F) * std::abs(value);
+  return samples;
+}
+
+TEST(ScriptedModel, a_parameter_that_the_loss_does_not_depend_on_has_no_gradient) {
+  EngineOnTest on_test("sometimes.pt", kEight, 5);
+  const auto none = [&](const Block& block, const char* name) {
+    const auto values = on_test.of(block, name);
+    return std::ranges::none_of(values, has_gradient);
+  };
+  const Samples with = samples_of(true, 1), without = samples_of(false, 2);
+  const Block used = on_test.contribution(with.slot()), unused = on_test.contribution(without.slot());
+  EXPECT_TRUE(none(used, "never.weight") && none(unused, "never.weight"));
+  EXPECT_TRUE(none(unused, "sometimes.weight") && none(unused, "sometimes.bias"));
+  for (const char* name : {"always.weight", "always.bias", "sometimes.weight", "sometimes.bias"})
+    EXPECT_TRUE(has_gradient(on_test.of(used, name)[0])) << name;
+  // With one slot that uses it and one that does not, there is one.
+  const Slot slots[] = {{without.slot(), 1}, {with.slot(), 2}};
+  Block both(on_test.engine->description().floats());
+  ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), slots, {}, both.values()).ok());
+  EXPECT_TRUE(has_gradient(on_test.of(both, "sometimes.weight")[0]) && none(both, "never.bias"));
+  // A slot without samples says nothing of any.
+  EXPECT_TRUE(none(on_test.contribution(Samples(0, kEight, 5, 1).slot()), "always.weight"));
+}
+
+// Zeros are a gradient, wherever they come from.
+TEST(ScriptedModel, a_gradient_of_zeros_is_a_gradient) {
+  EngineOnTest on_test("sometimes.pt", kEight, 5);
+  Samples samples = samples_of(true, 1);
+  for (std::size_t i = 0; i < samples.inputs.size(); i += 8) samples.inputs[i] = -0.0F;
+  const Block block = on_test.contribution(samples.slot());
+  for (const char* name : {"always.weight", "sometimes.weight"}) {
+    EXPECT_EQ(on_test.of(block, name)[0], 0.0F) << name;
+    EXPECT_TRUE(has_gradient(on_test.of(block, name)[0])) << name;
+  }
+}
+
+// What the coordinator divides by a step's samples may come out a little below a whole number.
+TEST(ScriptedModel, a_counter_of_batches_is_never_short) {
+  EngineOnTest on_test("mixed.pt", kEight, 5);
+  const Samples samples(6, kEight, 5, 1);
+  const std::size_t place = static_cast<std::size_t>(
+      on_test.of(on_test.state, "norm.num_batches_tracked").data() - on_test.state.values().data());
+  for (const float count : {0.0F, 0.99999994F, 2.9999998F, 41.0F}) {
+    on_test.state.values()[place] = count;
+    const float whole = std::round(count);
+    const Block block = on_test.contribution(samples.slot());
+    EXPECT_EQ(on_test.of(block, "norm.num_batches_tracked")[0], 6 * (whole + 1 - count)) << count;
+  }
+}
+
+TEST(ScriptedModel, the_loss_that_is_asked_for_automatically_is_what_forward_and_the_data_need) {
+  const auto loss_of = [](const char* model, const Shape& shape, std::uint32_t classes) {
+    return EngineOnTest(model, shape, classes, "auto").engine->description().loss;
+  };
+  EXPECT_EQ(loss_of("own_loss.pt", Shape{6}, 0), "own");
+  EXPECT_EQ(loss_of("own_classes.pt", Shape{6}, 4), "own");
+  EXPECT_EQ(loss_of("mixed.pt", kEight, 5), "cross-entropy");
+  EXPECT_EQ(loss_of("mixed.pt", kEight, 0), "mse");
+  EXPECT_EQ(loss_of("mlp:8,5", kEight, 5), "cross-entropy");
+  EXPECT_EQ(loss_of("mlp:8,5", kEight, 0), "mse");
+  EXPECT_EQ(EngineOnTest("mlp:8,5", kEight, 0, "mse").engine->description().loss, "mse");
+}
+
+}  // namespace
+}  // namespace w5xde

@@ -1,0 +1,220 @@
+// What a peer may make a session do before it is of use, on a simulated loop.
+#include "coordinator/session.h"
+
+#include <gtest/gtest.h>
+
+#include "net/memory_stream.h"
+#include "net/sim_loop.h"
+#include "support/hand_peer.h"
+
+namespace w5xde {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// A coordinator that only keeps what its session tells it.
+class KeepingHost final : public Session::Host {
+ public:
+  const Offer* run_offer() override { return offer ? &*offer : nullptr; }
+  Bytes model_file() override { return file; }
+  const BlockShape& shape() override { return block; }
+  Reduction::Buffer take_buffer() override { return std::make_unique<AlignedBuffer>(64); }
+  Status ready(Session&) override { return {}; }
+  Status landing(Session&, const Contribution&, std::span<float>, std::uint64_t) override { return {}; }
+  Status contributed(Session&, const Contribution&, Reduction::Buffer) override { return {}; }
+  Status fed_back(Session&, bool, std::span<const float>) override {
+    ++feedbacks;
+    return {};
+  }
+  StatusReport status() override {
+    ++questions;
+    return {.run = std::string(10'000, 'r')};
+  }
+  void drained(Session&) override {}
+  void ended(Session&, const Error& reason) override { why = reason; }
+  void gone(Session&) override { is_gone = true; }
+
+  std::optional<Offer> offer = Offer{.model = "m", .model_fingerprint = 7};
+  std::vector<std::byte> file;
+  BlockShape block{BlockLayout::make({{.name = "w", .shape = Shape{16}}}, 1000).value(), 16};
+  int feedbacks = 0;
+  int questions = 0;
+  std::optional<Error> why;
+  bool is_gone = false;
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kCapacity = 64 * 1024;
+
+  SessionTest() {
+    auto [near, far] = make_memory_streams(loop_, kCapacity);
+    session_ = std::make_unique<Session>(1, host_, std::move(near), SocketOptions{}, nullptr, log_);
+    raw_ = std::move(far);
+  }
+  void TearDown() override {
+    session_.reset();
+    peer_.reset();
+  }
+  // A peer that answers heartbeats.
+  void connect() { peer_ = std::make_unique<HandPeer>(std::move(raw_)); }
+  void greet(const std::string& role) {
+    if (!peer_) connect();
+    peer_->say(FrameType::hello, Hello{.name = "n", .role = role});
+    loop_.run_for(milliseconds(1));
+  }
+  void become_ready() {
+    greet("node");
+    peer_->say(FrameType::ready, Ready{.model_fingerprint = 7});
+    loop_.run_for(milliseconds(1));
+    ASSERT_TRUE(session_->is_ready());
+  }
+  void say_feedback(bool leaving) {
+    const std::vector<std::byte> floats(16 * sizeof(float));
+    peer_->say(FrameType::feedback, Feedback{.leaving = leaving, .tensors = {{DType::f32, Shape{16}}}},
+               floats);
+    loop_.run_for(milliseconds(1));
+  }
+  std::string why() const { return host_.why ? host_.why->to_string() : "still there"; }
+
+  SimLoop loop_;
+  Log log_{LogTier::silent};
+  KeepingHost host_;
+  std::unique_ptr<Stream> raw_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<HandPeer> peer_;
+};
+
+TEST_F(SessionTest, a_connection_that_says_nothing_is_gone_within_ten_seconds) {
+  loop_.run_for(seconds(4));
+  EXPECT_FALSE(host_.why);
+  loop_.run_for(seconds(6));
+  EXPECT_EQ(why(), "overloaded: no hello for 5 s");
+  EXPECT_TRUE(host_.is_gone);
+}
+
+TEST_F(SessionTest, heartbeats_are_no_hello) {
+  connect();
+  for (int i = 0; i < 10; ++i) {
+    peer_->say(FrameType::ping, Heartbeat{1});
+    loop_.run_for(seconds(1));
+  }
+  EXPECT_EQ(why(), "overloaded: no hello for 5 s");
+}
+
+TEST_F(SessionTest, a_process_that_was_stopped_does_not_blame_its_peers_for_the_time) {
+  connect();
+  peer_->say(FrameType::hello, Hello{.name = "n"});
+  loop_.freeze_for(minutes(5));
+  loop_.run_for(seconds(2));
+  EXPECT_EQ(why(), "still there");
+  EXPECT_EQ(peer_->count(FrameType::offer), 1u);
+}
+
+TEST_F(SessionTest, a_node_has_minutes_to_load_its_model_and_not_for_ever) {
+  greet("node");
+  loop_.run_for(minutes(9));
+  EXPECT_EQ(why(), "still there");
+  loop_.run_for(minutes(2));
+  EXPECT_EQ(why(), "overloaded: no ready for 600 s");
+}
+
+TEST_F(SessionTest, a_large_model_s_file_has_the_time_that_it_takes_over_a_slow_link) {
+  host_.file.resize(64 * kMiB);
+  greet("node");
+  loop_.run_for(minutes(25));
+  EXPECT_EQ(why(), "still there");
+}
+
+TEST_F(SessionTest, a_node_that_waits_for_the_offer_is_not_blamed) {
+  host_.offer.reset();
+  greet("node");
+  loop_.run_for(minutes(60));
+  EXPECT_EQ(why(), "still there");
+}
+
+TEST_F(SessionTest, a_node_that_is_ready_may_rest) {
+  become_ready();
+  loop_.run_for(minutes(60));
+  EXPECT_EQ(why(), "still there");
+}
+
+TEST_F(SessionTest, an_observer_that_asks_stays_and_one_that_does_not_is_sent_away) {
+  greet("observer");
+  for (int i = 0; i < 10; ++i) {
+    peer_->say({.type = FrameType::status});
+    loop_.run_for(seconds(50));
+  }
+  EXPECT_EQ(peer_->count(FrameType::status), 10u) << why();
+  loop_.run_for(seconds(70));
+  EXPECT_EQ(why(), "overloaded: no question for 60 s");
+}
+
+TEST_F(SessionTest, a_peer_that_asks_for_the_status_and_does_not_read_has_one_reply_in_flight) {
+  Head hello;
+  encode(Hello{.name = "n", .role = "observer"}, hello);
+  auto bytes = bytes_of_frame({.type = FrameType::hello, .head = hello});
+  const auto question = bytes_of_frame({.type = FrameType::status});
+  for (int i = 0; i < 1000; ++i) bytes.insert(bytes.end(), question.begin(), question.end());
+  const iovec part{bytes.data(), bytes.size()};
+  ASSERT_EQ(raw_->write({&part, 1}).value(), bytes.size());
+  loop_.run_for(milliseconds(1));
+  EXPECT_LE(host_.questions, 10) << "what the stream itself takes, and one more";
+  EXPECT_LE(session_->connection().queued_bytes(), 20'000u);
+  connect();
+  const int before = host_.questions;
+  loop_.run_for(milliseconds(1));
+  EXPECT_LE(host_.questions, before + 1) << "all that was asked meanwhile has one answer";
+  EXPECT_EQ(peer_->count(FrameType::status), static_cast<std::size_t>(host_.questions));
+}
+
+TEST_F(SessionTest, a_model_s_file_is_sent_once) {
+  host_.file.resize(100);
+  greet("node");
+  peer_->say(FrameType::model, ModelPart{});
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(peer_->count(FrameType::model), 1u);
+  peer_->say(FrameType::model, ModelPart{});
+  loop_.run_for(milliseconds(1));
+  EXPECT_NE(why().find("or was sent already"), std::string::npos) << why();
+}
+
+TEST_F(SessionTest, names_and_reasons_come_in_printable) {
+  connect();
+  peer_->say(FrameType::hello, Hello{.name = "a\x1b[2Jb"});
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(session_->name(), "a\\x1b[2Jb");
+  peer_->connection().close(disconnected("bye\n" + std::string(1000, 'x')));
+  loop_.run_for(milliseconds(1));
+  EXPECT_TRUE(why().starts_with("disconnected: the other side left: bye\\nxxx")) << why();
+  EXPECT_LE(why().size(), 300u);
+}
+
+TEST_F(SessionTest, feedback_that_nobody_asked_for_is_refused) {
+  become_ready();
+  say_feedback(false);
+  EXPECT_EQ(why(), "corrupt: feedback that nobody asked for");
+  EXPECT_EQ(host_.feedbacks, 0);
+}
+
+TEST_F(SessionTest, feedback_is_taken_once_for_each_time_that_it_is_asked_for) {
+  become_ready();
+  ASSERT_TRUE(session_->ask_feedback().ok());
+  loop_.run_for(milliseconds(1));
+  say_feedback(false);
+  EXPECT_EQ(host_.feedbacks, 1) << why();
+  say_feedback(false);
+  EXPECT_EQ(why(), "corrupt: feedback that nobody asked for");
+  EXPECT_EQ(host_.feedbacks, 1);
+}
+
+TEST_F(SessionTest, a_node_that_leaves_hands_over_feedback_only_if_it_can_have_any) {
+  become_ready();
+  say_feedback(true);
+  EXPECT_EQ(why(), "corrupt: feedback that nobody asked for");
+}
+
+}  // namespace
+}  // namespace w5xde

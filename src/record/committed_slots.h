@@ -1,0 +1,43 @@
+// Which of the run's slots are committed: the data cursor, and the proof that it is one.
+//
+// Slots are counted from the run's first. A run commits each of them once and in order, but for the few of an
+// async run that overtake each other. What is left out or committed twice is counted, for the audit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace w5xde {
+
+// The first slot and the end of each range, in order.
+using SlotRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+class CommittedSlots {
+ public:
+  // All slots before `next` are committed.
+  explicit CommittedSlots(std::uint64_t next = 0) : next_(next), end_(next) {}
+
+  // Slots `first` … `first + count - 1` are committed.
+  void add(std::uint64_t first, std::uint64_t count);
+
+  // The first slot that is not committed: where a resumed run goes on.
+  std::uint64_t next() const { return next_; }
+  // One past the last slot that is committed.
+  std::uint64_t end() const { return end_; }
+  // Slots before end() that are not committed.
+  std::uint64_t missing() const;
+  // How many slots were committed when they already were.
+  std::uint64_t twice() const { return twice_; }
+  // The ranges from `slot` on that are committed.
+  SlotRanges after(std::uint64_t slot) const;
+
+ private:
+  std::uint64_t next_;
+  std::uint64_t end_;
+  std::uint64_t twice_ = 0;
+  std::map<std::uint64_t, std::uint64_t> ahead_;  // none touch each other or next_
+};
+
+}  // namespace w5xde
