@@ -457,7 +457,7 @@ Status Coordinator::bad_answer(Session& session, const Contribution& contributio
   event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite", session.name(),
                     block.first_slot, block.end() - 1, contribution.step));
   const auto said = doubts_.add(contribution.step, block, session.id(), session.identity());
-  const bool alone = said == Doubts::Said::twice_by_one && round_->nodes() == 1;
+  const bool alone = said == Doubts::Said::twice_by_one && round_->nodes_on_time() <= 1;
   if (said != Doubts::Said::by_two && !alone) return {};
   fail(diverged(
       fmt::format("training diverged at step {}: the gradient of slots {}…{} is not finite, twice{}. Lower "

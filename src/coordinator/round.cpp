@@ -212,7 +212,7 @@ Round::Rejection Round::reject(NodeId id, LeaseId lease, SlotBlock block, Next n
   if (step->ledger.entries().at(block.first_slot).answered) return Rejection::settled;
   const std::uint32_t opened = step->ledger.reject(block, lease);
   slots_leased_again_ += opened;
-  if (opened > 0 && next == Next::another) refused_.push_back({id, held.step, block});
+  if (next == Next::another) refused_.push_back({.by = id, .step = held.step, .block = block});
   return Rejection::leased_again;
 }
 
@@ -391,20 +391,33 @@ Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, 
   return {id, lease, step.work, step.number, block, lanes};
 }
 
+bool Round::has_refused(NodeId id, std::uint64_t step, SlotBlock block) const {
+  return std::ranges::any_of(refused_, [&](const Refused& refused) {
+    return refused.by == id && refused.step == step && refused.block.overlaps(block);
+  });
+}
+
+std::size_t Round::nodes_on_time() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(nodes_, [](const auto& member) { return !member.second.late; }));
+}
+
 // Whoever is free first, whether it takes part or not: what this shows decides whether the run goes on. Where
 // nobody else is there, the block is shared out as any other.
 void Round::ask_others(Instant now, std::vector<Grant>& grants) {
-  for (const Refused& refused : std::exchange(refused_, {})) {
-    Step* step = step_of(Work::train, refused.step);
-    if (step == nullptr) continue;
+  std::erase_if(refused_,
+                [&](const Refused& refused) { return step_of(Work::train, refused.step) == nullptr; });
+  for (Refused& refused : refused_) {
+    if (std::exchange(refused.asked, true)) continue;
+    Step& step = *step_of(Work::train, refused.step);
     auto best = nodes_.end();
     for (auto node = nodes_.begin(); node != nodes_.end(); ++node) {
-      if (node->first == refused.by || node->second.late) continue;
+      if (node->second.late || has_refused(node->first, refused.step, refused.block)) continue;
       if (best == nodes_.end() || node->second.held_slots() < best->second.held_slots()) best = node;
     }
     if (best == nodes_.end()) continue;
-    if (!step->ledger.lease_block(refused.block, {best->first, next_lease_, now})) continue;
-    grants.push_back(grant(best->first, *step, refused.block, next_lease_++, now));
+    if (!step.ledger.lease_block(refused.block, {best->first, next_lease_, now})) continue;
+    grants.push_back(grant(best->first, step, refused.block, next_lease_++, now));
   }
 }
 
@@ -424,8 +437,8 @@ void Round::top_up(NodeId id, Node& node, Instant now, std::vector<Grant>& grant
   }
 }
 
-bool Round::overdue(const Node& node, const Held& held, const Step& step, Instant now) const {
-  const double age = seconds_of(now - std::max(held.since, step.begun));
+bool Round::overdue(const Node& node, const Held& held, const Step* step, Instant now) {
+  const double age = seconds_of(now - (step == nullptr ? held.since : std::max(held.since, step->begun)));
   if (node.turnaround == 0) return age > kLateSecondsUnmeasured;
   // What it holds before this block comes first.
   const double due = node.turnaround * std::max(node.held_slots(), held.block.slot_count);
@@ -445,10 +458,9 @@ std::vector<Round::Straggling> Round::stragglers(Instant now) {
     for (const Held& held : node.held) {
       if (options_.mode == Mode::sync && is_ahead(held.work, held.step)) continue;
       Step* step = step_of(held.work, held.step);
-      if (step == nullptr || step->ledger.complete()) continue;
-      // Also while something is open: it may be left to this very node.
-      if (!node.late) node.late = overdue(node, held, *step, now);
-      if (step->ledger.open_slots() > 0) continue;
+      // Whatever became of the step: what is open, of this one or another, may be left to this very node.
+      if (!node.late) node.late = overdue(node, held, step, now);
+      if (step == nullptr || step->ledger.complete() || step->ledger.open_slots() > 0) continue;
       if (node.late || !node.measured()) found.push_back({step, held.block, node.late});
     }
   }
@@ -459,9 +471,16 @@ std::vector<Round::Straggling> Round::stragglers(Instant now) {
 }
 
 std::optional<NodeId> Round::helper_for(const Straggling& straggling) const {
+  const auto may_try = [&](NodeId id, const Node& node) {
+    return may_help(id, node, straggling.late) &&
+           !has_refused(id, straggling.step->number, straggling.block);
+  };
+  // Where all who could help have failed at it before, they are asked again.
+  const bool anybody_new = std::ranges::any_of(
+      nodes_, [&](const auto& member) { return may_try(member.first, member.second); });
   std::optional<NodeId> waiting;
   for (const auto& [id, node] : nodes_) {
-    if (!may_help(id, node, straggling.late)) continue;
+    if (anybody_new ? !may_try(id, node) : !may_help(id, node, straggling.late)) continue;
     if (node.held.empty()) return id;
     // Nodes that hold blocks of the step ahead are idle all the same while this one is not done.
     const auto is_busy = [&](const Held& held) {
@@ -480,7 +499,12 @@ void Round::help_stragglers(Instant now, std::vector<Grant>& grants) {
     Step& step = *straggling.step;
     if (helpless != nullptr && helpless->step == &step && helpless->late == straggling.late) continue;
     const auto& entry = step.ledger.entries().at(straggling.block.first_slot);
-    if (entry.answered || entry.holders.size() > 1) continue;
+    // One helper is enough, as long as it is not late itself. A newcomer is no help for a newcomer.
+    const auto is_expected = [&](const Ledger::Holder& holder) {
+      const Node& node = nodes_.at(holder.node);
+      return !node.late && (straggling.late || node.measured());
+    };
+    if (entry.answered || std::ranges::any_of(entry.holders, is_expected)) continue;
     const auto helper = helper_for(straggling);
     if (!helper) {
       helpless = &straggling;

@@ -169,6 +169,8 @@ class Round {
   std::uint64_t slots_leased_again() const { return slots_leased_again_; }
   std::uint64_t duplicates_dropped() const { return duplicates_dropped_; }
   std::size_t nodes() const { return nodes_.size(); }
+  // Those that are not late.
+  std::size_t nodes_on_time() const;
   bool late(NodeId node) const { return nodes_.at(node).late; }
   // 0 while not measured.
   double seconds_per_slot(NodeId node) const { return nodes_.at(node).seconds_per_slot; }
@@ -272,11 +274,14 @@ class Round {
   void share_out(Step& step, Instant now, To to, std::vector<Grant>& grants);
   bool lease_some(Share& share, Step& step, Instant now, std::vector<Grant>& grants);
 
+  // A node's answer to a block of a step was of no use, and another node's is wanted.
   struct Refused {
     NodeId by = 0;
     std::uint64_t step = 0;
     SlotBlock block;
+    bool asked = false;  // another node was
   };
+  bool has_refused(NodeId id, std::uint64_t step, SlotBlock block) const;
   void ask_others(Instant now, std::vector<Grant>& grants);
   bool must_look_at_all(Instant now) const;
   void grant_to_all(Instant now, std::vector<Grant>& grants);
@@ -291,7 +296,7 @@ class Round {
   std::vector<Straggling> stragglers(Instant now);
   std::optional<NodeId> helper_for(const Straggling& straggling) const;
   void help_stragglers(Instant now, std::vector<Grant>& grants);
-  bool overdue(const Node& node, const Held& held, const Step& step, Instant now) const;
+  static bool overdue(const Node& node, const Held& held, const Step* step, Instant now);
   std::uint32_t lanes_of(NodeId id) const;
   Grant grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now);
 
@@ -308,7 +313,7 @@ class Round {
   std::uint64_t front_step_;  // sync: being computed; async: the oldest open one
   std::uint64_t next_step_;   // to be opened
   LeaseId next_lease_ = 1;
-  std::vector<Refused> refused_;  // to be computed by others than those
+  std::vector<Refused> refused_;  // of open steps
   bool held_ = false;
   bool paused_ = false;
   bool look_at_all_ = true;  // when leases are granted next
