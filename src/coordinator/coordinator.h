@@ -106,7 +106,7 @@ class Coordinator final : private Session::Host {
   Status landing(Session& session, const Contribution& contribution, std::span<float> values,
                  std::uint64_t landed) override;
   Status contributed(Session& session, const Contribution& contribution, Reduction::Buffer values) override;
-  Status fed_back(Session& session, bool leaving, std::span<const float> feedback) override;
+  Status fed_back(Session& session, const Feedback& about, std::span<const float> feedback) override;
   void drained(Session& session) override;
   void ended(Session& session, const Error& reason) override;
   void gone(Session& session) override { parting_.erase(session.id()); }

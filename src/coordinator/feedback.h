@@ -23,12 +23,17 @@ class FeedbackStore {
  public:
   explicit FeedbackStore(std::shared_ptr<const BlockLayout> layout) : layout_(std::move(layout)) {}
 
-  // Nobody has this any more.
-  void take_over(std::span<const float> feedback);
+  // The node leaves, and nobody has this any more. A checkpoint that waits for the node's copy has it in
+  // this. `taken_over` says how many pieces that it was handed are in it.
+  void take_over(NodeId node, std::span<const float> feedback, std::uint32_t taken_over = 0);
   bool orphaned() const { return !orphan_.empty(); }
-  std::vector<float> hand_over() { return std::exchange(orphan_, {}); }
+  // One piece at a time: not before it is known that the last has arrived.
+  bool may_hand_over_to(NodeId heir) const;
+  // Good until the heir answers or goes.
+  std::span<const float> hand_over(NodeId heir);
 
-  // A checkpoint waits for what these nodes have. Of those that it waits for already, it is known since when.
+  // A checkpoint is of now: it has what is here, and waits for what these nodes have. What others say from
+  // now on is of later steps, and not in it. Of nodes that it waits for already, it is known since when.
   void gather(const std::set<NodeId>& nodes, Instant now);
   // `kept`: the node has nothing to do, and its copy is good for later checkpoints too.
   void gathered(NodeId node, std::span<const float> feedback, bool kept);
@@ -42,8 +47,8 @@ class FeedbackStore {
   // Those that were asked and have not answered, with when they were asked.
   const std::map<NodeId, Instant>& awaited() const { return awaited_; }
 
-  // What a checkpoint has of it: all copies, and what nobody has. Good until the next gather().
-  std::vector<CheckpointBlock> blocks();
+  // What the checkpoint has of it. Good until the next gather().
+  std::vector<CheckpointBlock> blocks() const;
   Status restore(const CheckpointFile& checkpoint);
 
  private:
@@ -51,9 +56,15 @@ class FeedbackStore {
 
   std::shared_ptr<const BlockLayout> layout_;
   std::vector<float> orphan_;
-  std::vector<float> copies_;  // of nodes that work, added up
+  std::vector<float> gathered_;  // for a checkpoint, added up
   std::map<NodeId, std::vector<float>> kept_;
   std::map<NodeId, Instant> awaited_;
+  // The last piece that a node was handed, until it is known that the node has it, and how many those were.
+  struct Handed {
+    std::vector<float> piece;
+    std::uint32_t number = 0;
+  };
+  std::map<NodeId, Handed> handed_;
 };
 
 }  // namespace w5xde

@@ -346,12 +346,12 @@ Status Session::received_feedback(const FrameHeader& header, Bytes head, Bytes p
   W5XDE_CHECK(check_feedback(feedback));
   if (feedback.leaving) may_hand_over_ = false;
   if (!feedback.leaving) --feedback_asked_;
-  if (feedback.tensors.empty()) return host_.fed_back(*this, feedback.leaving, {});
+  if (feedback.tensors.empty()) return host_.fed_back(*this, feedback, {});
   if (payload.empty()) return corrupt("feedback without its floats");
   const MutableBytes raw(feedback_.data(), payload_bytes_of(feedback.tensors));
   W5XDE_CHECK(receiver_.finish(header, payload, {}, {raw, feedback.tensors}));
   if (feedback.leaving) has_feedback_ = false;
-  return host_.fed_back(*this, feedback.leaving,
+  return host_.fed_back(*this, feedback,
                         {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
 }
 
@@ -363,7 +363,6 @@ std::string Session::describe_up() const {
 }
 
 Status Session::ask_feedback() {
-  copy_outdated_ = false;
   Head head;
   encode(Feedback{}, head);
   ++feedback_asked_;
@@ -371,7 +370,6 @@ Status Session::ask_feedback() {
 }
 
 Status Session::send_verdict(LeaseId lease, bool counted) {
-  copy_outdated_ = copy_outdated_ || !counted;
   Head head;
   encode(Verdict{.lease_id = lease, .counted = counted}, head);
   return connection_->send({.type = FrameType::verdict, .head = head});

@@ -49,7 +49,7 @@ class Session final : private Connection::Owner {
     virtual Status contributed(Session& session, const Contribution& contribution,
                                Reduction::Buffer values) = 0;
     // What the node's codec has still to say: a copy that was asked for, or all of it because it leaves.
-    virtual Status fed_back(Session& session, bool leaving, std::span<const float> feedback) = 0;
+    virtual Status fed_back(Session& session, const Feedback& about, std::span<const float> feedback) = 0;
     virtual StatusReport status() = 0;
     // The connection took all that was queued.
     virtual void drained(Session& session) = 0;
@@ -99,8 +99,6 @@ class Session final : private Connection::Owner {
   // Its codec has a memory that would be lost with it.
   bool has_feedback() const { return has_feedback_; }
   Status ask_feedback();
-  // An answer was found not to count since the copy was asked for, which may still have it in it.
-  bool copy_outdated() const { return copy_outdated_; }
   // Whether its answer to this lease counts. Its codec's feedback depends on it.
   Status send_verdict(LeaseId lease, bool counted);
   Status send_feedback(std::span<const float> feedback);
@@ -196,7 +194,6 @@ class Session final : private Connection::Owner {
   bool has_feedback_ = false;
   bool may_hand_over_ = false;   // it was given feedback, or a lossy codec, and may leave with some
   unsigned feedback_asked_ = 0;  // times, not answered yet
-  bool copy_outdated_ = false;
   LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
   double contribution_bytes_ = 0;                  // that travel, of the last ones
   KeptSamples kept_;

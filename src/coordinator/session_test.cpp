@@ -24,7 +24,7 @@ class KeepingHost final : public Session::Host {
   Status ready(Session&) override { return {}; }
   Status landing(Session&, const Contribution&, std::span<float>, std::uint64_t) override { return {}; }
   Status contributed(Session&, const Contribution&, Reduction::Buffer) override { return {}; }
-  Status fed_back(Session&, bool, std::span<const float>) override {
+  Status fed_back(Session&, const Feedback&, std::span<const float>) override {
     ++feedbacks;
     return {};
   }

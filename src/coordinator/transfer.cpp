@@ -334,29 +334,28 @@ void Coordinator::drop_silent() {
   }
 }
 
-Status Coordinator::fed_back(Session& session, bool leaving, std::span<const float> feedback) {
-  if (!all_finite(feedback)) return corrupt("feedback with numbers that are none");
-  if (leaving) {
-    feedback_->take_over(feedback);
-    return {};
-  }
-  if (session.copy_outdated()) return session.ask_feedback();
+Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<const float> feedback) {
+  if (!all_finite(feedback)) return corrupt("feedback with NaN or infinity");
   const bool awaited = feedback_->gathering();
-  const bool rests = round_->has_crew() && !round_->takes_part(session.id());
-  feedback_->gathered(session.id(), feedback, rests || run_over());
+  if (about.leaving) {
+    feedback_->take_over(session.id(), feedback, about.taken_over);
+  } else {
+    const bool rests = round_->has_crew() && !round_->takes_part(session.id());
+    feedback_->gathered(session.id(), feedback, rests || run_over());
+  }
   if (writing_ && awaited && !feedback_->gathering()) write_gathered();
   return {};
 }
 
 void Coordinator::hand_over_feedback() {
-  if (!feedback_->orphaned() || writing_ || phase_ != Phase::training) return;
+  // The heir's copy, if it is on its way, is from before.
+  if (!feedback_->orphaned() || feedback_->gathering() || writing_ || phase_ != Phase::training) return;
   const auto heir = std::ranges::find_if(sessions_, [&](const auto& member) {
     return member.second->is_ready() && round_->takes_part(member.first) &&
-           answer_form(*member.second).form == Form::gradient;
+           feedback_->may_hand_over_to(member.first) && answer_form(*member.second).form == Form::gradient;
   });
   if (heir == sessions_.end()) return;
-  feedback_->changed(heir->first);
-  if (Status sent = heir->second->send_feedback(feedback_->hand_over()); !sent.ok())
+  if (Status sent = heir->second->send_feedback(feedback_->hand_over(heir->first)); !sent.ok())
     heir->second->close(std::move(sent).error());
 }
 

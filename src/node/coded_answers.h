@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "codec/gradient.h"
@@ -26,6 +29,10 @@ class CodedAnswers {
   bool begin(std::uint64_t lease, std::uint64_t step);
   // The coordinator's verdict. One on an answer that is not kept changes nothing.
   void judge(std::uint64_t lease, bool counted);
+  // Hands `ready` the feedback as it is now, less what answers so far did to it that turn out not to count:
+  // at once, or when the last of them is judged. Answers that are encoded meanwhile are not in it. One copy
+  // at a time; false: another is still waiting.
+  bool copy_feedback(std::function<void(std::span<const float>)> ready);
   // Some answer is not judged yet: what the encoder has still to say may change.
   bool unjudged() const { return !answers_.empty(); }
 
@@ -35,11 +42,19 @@ class CodedAnswers {
     std::optional<std::uint64_t> step_before;  // that the answer before it was of
     std::vector<float> change;                 // none of the newest: the encoder has it
   };
+  struct Copy {
+    std::vector<float> feedback;
+    std::set<std::uint64_t> unjudged;  // leases whose answers are in it
+    std::function<void(std::span<const float>)> ready;
+  };
+
+  void settle_in_copy(std::uint64_t lease, std::span<const float> undone);
 
   GradientEncoder& encoder_;
   std::deque<Answer> answers_;  // the newest last
   bool newest_open_ = false;    // the last of them is what was encoded last
   std::optional<std::uint64_t> step_;
+  std::optional<Copy> copy_;
 };
 
 }  // namespace w5xde

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace w5xde {
 namespace {
@@ -59,6 +60,36 @@ TEST_F(CodedAnswersTest, of_answers_that_nobody_judges_only_the_newest_are_kept)
   const auto after = feedback();
   answers_.judge(1, false);
   EXPECT_EQ(feedback(), after);
+}
+
+TEST_F(CodedAnswersTest, a_copy_has_what_counts_of_the_answers_before_it) {
+  answer(1, 5, 0.5F);
+  const auto first = feedback();
+  answer(2, 5, 0.25F);
+  std::optional<std::vector<float>> copy;
+  const auto take = [&](std::span<const float> floats) { copy.emplace(floats.begin(), floats.end()); };
+  EXPECT_TRUE(answers_.copy_feedback(take));
+  EXPECT_FALSE(answers_.copy_feedback(take)) << "one at a time";
+  answer(3, 6, 0.125F);
+  answers_.judge(3, true);
+  answers_.judge(2, false);
+  EXPECT_FALSE(copy) << "it is not known yet whether the first counts";
+  answers_.judge(1, true);
+  ASSERT_TRUE(copy);
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR((*copy)[i], first[i], 1e-5) << i;
+}
+
+TEST_F(CodedAnswersTest, a_copy_does_not_wait_for_answers_that_are_not_kept) {
+  int copies = 0;
+  const auto take = [&](std::span<const float>) { ++copies; };
+  EXPECT_TRUE(answers_.copy_feedback(take));
+  EXPECT_EQ(copies, 1) << "at once where nothing is open";
+  answer(1, 5, 0.5F);
+  EXPECT_TRUE(answers_.copy_feedback(take));
+  for (std::uint64_t lease = 2; lease <= CodedAnswers::kKeptMax; ++lease) answer(lease, 5, 0.5F);
+  EXPECT_EQ(copies, 1);
+  answer(99, 5, 0.5F);
+  EXPECT_EQ(copies, 2);
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ void Node::end_leave() {
   if (coded_answers_ && coded_answers_->unjudged() && connection_->open()) return;
   parted_ = true;
   if (connection_ && connection_->open()) {
-    (void)send_feedback(true);  // if it cannot be sent, it is lost: the coordinator counts that
+    const auto floats = encoder_ ? encoder_->gradients().feedback() : std::span<const float>();
+    (void)send_feedback(floats, true);  // if it cannot be sent, it is lost: the coordinator counts that
     connection_->close(disconnected(*leaving_));
   } else if (!reason_) {
     reason_ = ended_ = disconnected(*leaving_);
@@ -169,10 +170,17 @@ Result<MutableBytes> Node::place_feedback(const FrameHeader& header, Bytes head)
 Status Node::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
   if (!encoder_) return corrupt("feedback before the model");
   W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
-  if (feedback.tensors.empty()) return send_feedback(false);
+  if (feedback.tensors.empty()) {
+    // Answers that the coordinator judges while the copy is on its way must not be in it if they do not
+    // count.
+    const bool first = coded_answers_->copy_feedback(
+        [this](std::span<const float> floats) { (void)send_feedback(floats, false); });
+    return first ? Status() : corrupt("a second request for feedback before the first is answered");
+  }
   if (payload.empty()) return corrupt("feedback without its floats");
   const MutableBytes raw(feedback_.data(), feedback.tensors[0].byte_count());
   W5XDE_CHECK(receiver_.finish(header, payload, {}, {raw, feedback.tensors}));
+  ++taken_over_;
   encoder_->gradients().add_feedback(
       {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
   return {};
@@ -187,10 +195,8 @@ Status Node::received_verdict(Bytes head) {
 }
 
 // A copy: the next contribution changes it.
-Status Node::send_feedback(bool leaving) {
-  const std::span<const float> floats =
-      encoder_ ? encoder_->gradients().feedback() : std::span<const float>();
-  Feedback feedback{.leaving = leaving};
+Status Node::send_feedback(std::span<const float> floats, bool leaving) {
+  Feedback feedback{.leaving = leaving, .taken_over = taken_over_};
   if (!floats.empty()) feedback.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(floats.size())}}};
   if (leaving && floats.empty()) return {};
   Head head;

@@ -109,7 +109,7 @@ class Node final : private Connection::Owner {
   Status send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values);
   Formed form_answer(const AnswerForm& how, const Contribution& contribution, std::span<const float> block);
   Status answer_void(const Lease& lease);
-  Status send_feedback(bool leaving);
+  Status send_feedback(std::span<const float> floats, bool leaving);
   void end_leave();
 
   std::uint64_t wait_until_now();
@@ -136,7 +136,8 @@ class Node final : private Connection::Owner {
   std::vector<LosslessPolicy> policies_;  // of contributions, one for each part
   PayloadSender sender_;
   PayloadReceiver receiver_;
-  AlignedBuffer feedback_;  // another node's, arriving
+  AlignedBuffer feedback_;        // another node's, arriving
+  std::uint32_t taken_over_ = 0;  // how many of those it has added to its own
 
   // The model's file while it arrives.
   std::vector<std::byte> model_bytes_;

@@ -315,6 +315,7 @@ Result<Parameters> decode_parameters(Bytes head, const Limits& limits) {
 void encode(const Feedback& message, Head& head) {
   ByteWriter writer(head);
   writer.write(static_cast<std::uint8_t>(message.leaving ? 1 : 0));
+  writer.write(message.taken_over);
   encode_tensor_list(message.tensors, writer);
 }
 
@@ -324,6 +325,7 @@ Result<Feedback> decode_feedback(Bytes head, const Limits& limits) {
   const auto leaving = reader.read<std::uint8_t>();
   if (leaving > 1) return corrupt(fmt::format("feedback that is leaving {} times", leaving));
   message.leaving = leaving == 1;
+  message.taken_over = reader.read<std::uint32_t>();
   W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
   W5XDE_CHECK(finish(reader, "feedback"));
   if (message.tensors.size() > 1 || (!message.tensors.empty() && (message.tensors[0].shape.rank() != 1 ||

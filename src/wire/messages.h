@@ -150,6 +150,8 @@ struct Parameters {
 // gone. From a node: the copy; or, when it leaves, all it had.
 struct Feedback {
   bool leaving = false;
+  // From a node: how many that it was handed over are in it. One that crossed its goodbye is not.
+  std::uint32_t taken_over = 0;
   TensorList tensors;
   bool operator==(const Feedback&) const = default;
 };

@@ -177,10 +177,12 @@ TEST(MessagesTest, a_coded_payload_says_how_and_how_long_it_is) {
 }
 
 TEST(MessagesTest, feedback_has_these_bytes) {
-  EXPECT_EQ(hex_of(encoded(Feedback{.leaving = true, .tensors = {{DType::f32, Shape{430}}}})),
-            "01"          // leaving
-            "01"          // one tensor
-            "0101ae03");  // f32, one dimension, 430
+  EXPECT_EQ(
+      hex_of(encoded(Feedback{.leaving = true, .taken_over = 2, .tensors = {{DType::f32, Shape{430}}}})),
+      "01"          // leaving
+      "02000000"    // handed over to it, and in this
+      "01"          // one tensor
+      "0101ae03");  // f32, one dimension, 430
   EXPECT_EQ(refusal_of(Feedback{.tensors = {{DType::f16, Shape{2}}}}),
             "corrupt: feedback is not one flat tensor of f32");
 }

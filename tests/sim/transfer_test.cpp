@@ -274,7 +274,7 @@ TEST_F(HandedFeedback, that_is_not_a_number_is_refused) {
   floats[3] = NAN;
   say(*peer, true, floats);
   ASSERT_TRUE(pool.run_until([&] { return peer->closed(); }));
-  EXPECT_NE(peer->why().find("numbers that are none"), std::string::npos) << peer->why();
+  EXPECT_NE(peer->why().find("NaN or infinity"), std::string::npos) << peer->why();
 }
 
 TEST_F(HandedFeedback, is_in_the_last_checkpoint_though_gathered_while_nodes_evaluate) {
