@@ -59,7 +59,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::start(Loop& loop, const Listen
 }
 
 void Coordinator::accept(std::unique_ptr<Stream> stream) {
-  if (phase_ == Phase::ended || !has_room_for(*stream)) return;
+  if (over() || !has_room_for(*stream)) return;
   const NodeId id = next_node_++;
   Session::Host& host = *this;
   sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), options_.config.transport.socket(),
@@ -149,12 +149,12 @@ Status Coordinator::begin(Material material) {
 void Coordinator::arm_tick() {
   tick_timer_ = loop_.after(kTick, [this] {
     tick();
-    if (phase_ != Phase::ended) arm_tick();
+    if (!over()) arm_tick();
   });
 }
 
 void Coordinator::tick() {
-  if (phase_ == Phase::waiting || phase_ == Phase::ended) return;
+  if (phase_ != Phase::training) return;
   const Instant now = loop_.now();
   const RunConfig& config = options_.config;
   if (config.seconds > 0 && seconds() >= config.seconds && !out_of_time_) {
@@ -172,7 +172,7 @@ void Coordinator::tick() {
   // An async run has a cursor only when nothing is out.
   if (config.mode == Mode::async && now >= checkpoint_due_) round_->hold(true);
   advance();
-  if (phase_ == Phase::ended) return;
+  if (phase_ != Phase::training) return;
   choose_gradient_codecs();
   bring_up_to_date();
   hand_over_feedback();

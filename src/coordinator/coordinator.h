@@ -82,7 +82,8 @@ class Coordinator final : private Session::Host {
   StatusReport status() override;
   // Called when a line about progress is due.
   std::function<void(const StatusReport&)> on_progress;
-  // Called just before nodes are sent home: what is to be measured of them must be measured now.
+  // Called just before nodes are sent home, beside the loop: what is to be measured of them must be measured
+  // now.
   std::function<void()> on_finishing;
 
  private:
@@ -235,6 +236,8 @@ class Coordinator final : private Session::Host {
   void fail(Error error);
   void fail_diverged(std::string_view how);
   void end(Status status);
+  void conclude(Status status);
+  bool over() const { return phase_ == Phase::finishing || phase_ == Phase::ended; }
   void event(const std::string& text);
   double seconds() const;
   std::uint64_t steps_done() const;

@@ -347,7 +347,7 @@ void Coordinator::save(const std::shared_ptr<const Saving>& saving, unsigned fai
   const auto done = [this, saving, failures](const Recorder::Written& written) {
     if (!written.status.ok() && written.status.error().kind == ErrorKind::diverged)
       return fail(written.status.error());
-    retrying_ = !written.status.ok() && failures + 1 < kCheckpointTries && phase_ != Phase::ended;
+    retrying_ = !written.status.ok() && failures + 1 < kCheckpointTries && !over();
     if (retrying_) {
       const Duration delay = options_.checkpoint_retry * (1U << failures);
       event(fmt::format("checkpoint of step {} failed: {}; trying again in {:.0f} s", written.step,
@@ -373,7 +373,7 @@ void Coordinator::save(const std::shared_ptr<const Saving>& saving, unsigned fai
 }
 
 void Coordinator::stop(const std::string& reason) {
-  if (phase_ == Phase::ended || stopping_) return;
+  if (over() || stopping_) return;
   log_.normal("{}: saving what is committed", reason);
   stopping_ = true;
   stop_asked_ = loop_.now();
@@ -392,7 +392,7 @@ void Coordinator::fail_diverged(std::string_view how) {
 }
 
 void Coordinator::fail(Error error) {
-  if (phase_ == Phase::ended) return;
+  if (over()) return;
   event(error.message);
   end(std::move(error));
 }
@@ -401,9 +401,14 @@ void Coordinator::end(Status status) {
   if (round_ && phase_ == Phase::training) record_step();
   crew_at_end_ = crew();
   ended_ = loop_.now();
-  // Finishes what it was doing: the summary is of all that.
+  phase_ = Phase::finishing;
+  if (!on_finishing) return conclude(std::move(status));
+  // After what it is doing: the summary is of all that.
+  background_->run(on_finishing, [this, status = std::move(status)] { conclude(status); });
+}
+
+void Coordinator::conclude(Status status) {
   background_.reset();
-  if (on_finishing) on_finishing();
   const std::string farewell = !status.ok() ? "the run failed: " + status.error().message
                                : stopping_  ? "the coordinator was stopped; the run can be resumed"
                                             : "the run is finished";
@@ -422,7 +427,7 @@ bool Coordinator::nodes_gone() const {
 }
 
 std::size_t Coordinator::crew() const {
-  if (phase_ == Phase::ended) return crew_at_end_;
+  if (over()) return crew_at_end_;
   return round_ && round_->has_crew() ? round_->crew_size() : 0;
 }
 
@@ -433,7 +438,7 @@ void Coordinator::event(const std::string& text) {
 
 double Coordinator::seconds() const {
   if (begun_ == Instant()) return seconds_before_;
-  return seconds_before_ + seconds_of((phase_ == Phase::ended ? ended_ : loop_.now()) - begun_);
+  return seconds_before_ + seconds_of((over() ? ended_ : loop_.now()) - begun_);
 }
 
 std::uint64_t Coordinator::steps_done() const {

@@ -135,7 +135,7 @@ StatusReport Coordinator::status() {
   const RunConfig& config = options_.config;
   StatusReport report{.run = options_.run, .mode = std::string(name_of(config.mode))};
   report.phase = phase_ == Phase::waiting ? "waiting for nodes" : evaluating_ ? "evaluating" : "training";
-  if (phase_ == Phase::ended || stopping_) report.phase = "finishing";
+  if (over() || stopping_) report.phase = "finishing";
   if (retrying_) report.phase = "retrying a checkpoint";
   if (!material_) return report;
   report.step = steps_done();

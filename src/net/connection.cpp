@@ -13,11 +13,9 @@ namespace w5xde {
 
 namespace {
 
-// Then others have their turn on the loop.
-constexpr std::size_t kBytesPerTurn = 4 * kMiB;
-// More when writing: a link that takes it all at once has its node computing while the next one's bytes
-// follow. One that does not says so soon, and others have their turn.
-constexpr std::size_t kBytesWrittenPerTurn = 8 * kMiB;
+// Then others have their turn on the loop. Cold memory takes 4 ms a MiB: checksum, page faults, and the
+// kernel's copy.
+constexpr std::size_t kBytesPerTurn = 2 * kMiB;
 
 // A peer that has sent no whole frame by then, or sends a frame slower than this for longer than that, holds
 // a connection without using it. The slowest honest link is far above.
@@ -246,7 +244,7 @@ void Connection::flush() {
   if (state_ == State::closed) return;
   std::size_t turn = 0;
   for (auto pieces = writer_.stage(); !pieces.empty(); pieces = writer_.stage()) {
-    if (turn >= kBytesWrittenPerTurn) return schedule_flush();
+    if (turn >= kBytesPerTurn) return schedule_flush();
     auto count = stream_->write(options_.combined_send ? pieces : pieces.first(1));
     if (!count) {
       // The peer is gone; what it said before may be why. Unless this side is leaving: then it has a reason,
