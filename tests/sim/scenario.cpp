@@ -53,7 +53,8 @@ void use_feedback(Random& random, RunConfig& config) {
   config.batch = one_of<std::uint32_t>(random, {8, 25});
   config.epochs = 0;
   config.steps = 5 + random.below(16);
-  config.optimizer = {.kind = OptimizerOptions::Kind::sgd, .learning_rate = 0.02};
+  // A large rate: what is lost of a gradient shows above the rounding.
+  config.optimizer = {.kind = OptimizerOptions::Kind::sgd, .learning_rate = 0.5};
   config.schedule = "constant";
   config.clip_norm = 0;
   config.transport.serialization = "direct";
@@ -98,6 +99,8 @@ Scenario make_scenario(std::uint64_t seed) {
     if (scenario.feeds_back && static_cast<Fault>(kind) == Fault::join_hostile) continue;
     if (chance(random, kind_chance)) scenario.kinds.push_back(static_cast<Fault>(kind));
   }
+  // Nodes that hand over what their codec has not sent yet: often enough to see whether it arrives.
+  if (scenario.feeds_back) scenario.kinds.insert(scenario.kinds.end(), 2, Fault::leave_node);
   if (scenario.kinds.empty()) scenario.kinds.push_back(Fault::kill_node);
   return scenario;
 }

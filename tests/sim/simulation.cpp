@@ -262,7 +262,7 @@ void Simulation::check_feedback(const CheckpointFile& checkpoint) {
       config.optimizer.learning_rate / static_cast<double>(std::uint64_t{config.batch} * config.step_slots());
   for (std::size_t i = 0; i < layout.floats(); ++i) {
     const double expected = double{begun[i]} - rate * (sum[i] - double{left[i]});
-    if (std::abs(expected - double{ended[i]}) > 1e-4 * (1 + std::abs(expected)))
+    if (std::abs(expected - double{ended[i]}) > 1e-5 * (1 + std::abs(expected)))
       return violated(fmt::format("parameter {} is {}, and {} where nothing is lost", i, ended[i], expected));
   }
 }
