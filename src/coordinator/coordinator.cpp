@@ -405,7 +405,10 @@ Status Coordinator::train_answer(Session& session, Arrived& arrived) {
   if (stateless) return {};
   if (stopping_) stop_asked_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.
-  if (counted) feedback_->changed(session.id());
+  if (counted) {
+    feedback_->changed(session.id());
+    feedback_of_step_ = options_.config.mode == Mode::sync;
+  }
   return session.send_verdict(contribution.lease_id, counted);
 }
 

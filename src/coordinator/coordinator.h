@@ -186,9 +186,11 @@ class Coordinator final : private Session::Host {
   bool gate_open() const { return !writing_ && !evaluating_; }
   // A run that is stopped begins no step, but ends one of which parts are taken.
   bool may_step() const { return !stopping_ || step_must_end(); }
-  // The step at hand cannot be left: parts of it are taken, or nodes with error feedback have begun with it,
-  // and what they hold back is of that step by now.
-  bool step_must_end() const { return learner_->next() || (version_out_ && nodes_hold_feedback()); }
+  // The step at hand cannot be left: parts of it are taken, or error feedback is of that step by now, with a
+  // node that has begun with it or here, from one that has left since.
+  bool step_must_end() const {
+    return learner_->next() || feedback_of_step_ || (version_out_ && nodes_hold_feedback());
+  }
   bool nodes_hold_feedback() const;
   void advance();
   // Work on as many floats: right here, or beside the loop where they are many. Until `then` has run, nobody
@@ -294,7 +296,8 @@ class Coordinator final : private Session::Host {
   };
   std::deque<Waiting> waiting_;
 
-  bool version_out_ = false;  // some node may compute with the version at hand
+  bool version_out_ = false;       // some node may compute with the version at hand
+  bool feedback_of_step_ = false;  // sync: an answer to the step at hand counts that changed error feedback
   bool busy_ = false;
   std::deque<Arrived> arrived_;  // while it is
   Loop::TimerId parts_timer_ = 0;

@@ -84,7 +84,7 @@ bool Coordinator::nodes_hold_feedback() const {
 }
 
 void Coordinator::finish_step(const Commit& commit) {
-  version_out_ = false;
+  version_out_ = feedback_of_step_ = false;
   if (!commit.applied) return fail_diverged("the gradient's norm is not finite");
   const Sums& sums = commit.sums;
   const std::uint64_t first_slot = round_->step_slots().first_slot_of(round_->front_step());
@@ -258,7 +258,8 @@ void Coordinator::end_evaluation() {
     checkpointed_version_.reset();  // what was saved of it does not say so
     // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
     // And nodes have gone on meanwhile: what they hold back now is of a later step.
-    if (options_.config.mode == Mode::sync && !run_over() && !nodes_hold_feedback()) write_checkpoint();
+    const bool feedback_moved_on = nodes_hold_feedback() || feedback_of_step_;
+    if (options_.config.mode == Mode::sync && !run_over() && !feedback_moved_on) write_checkpoint();
   }
 }
 

@@ -472,12 +472,11 @@ std::vector<Round::Straggling> Round::stragglers(Instant now) {
 
 std::optional<NodeId> Round::helper_for(const Straggling& straggling) const {
   const auto may_try = [&](NodeId id, const Node& node) {
-    return may_help(id, node, straggling.late) &&
-           !has_refused(id, straggling.step->number, straggling.block);
+    return may_help(id, node, straggling.late) && !has_refused(id, straggling.step->number, straggling.block);
   };
   // Where all who could help have failed at it before, they are asked again.
-  const bool anybody_new = std::ranges::any_of(
-      nodes_, [&](const auto& member) { return may_try(member.first, member.second); });
+  const bool anybody_new =
+      std::ranges::any_of(nodes_, [&](const auto& member) { return may_try(member.first, member.second); });
   std::optional<NodeId> waiting;
   for (const auto& [id, node] : nodes_) {
     if (anybody_new ? !may_try(id, node) : !may_help(id, node, straggling.late)) continue;
