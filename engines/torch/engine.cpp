@@ -170,16 +170,17 @@ TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, std::un
       root_gradient_(at::ones({}, at::TensorOptions().device(device))) {}
 
 void TorchEngine::start() {
+  const auto threads = static_cast<int>(std::max(1U, options_.threads));
+  // OpenMP keeps this number for each thread by itself, and any thread may compute.
+  thread_local int threads_here = 0;
+  if (std::exchange(threads_here, threads) != threads) at::set_num_threads(threads);
   if (started_) return;
   started_ = true;
-  const auto threads = static_cast<int>(std::max(1U, options_.threads));
-  at::set_num_threads(threads);
   // libtorch leaves OpenBLAS as it finds it, and EngineLibrary::load told it to start with one thread.
   if (void* set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))
     reinterpret_cast<void (*)(int)>(set)(threads);
   // Each slot makes tensors as large as the gradient and drops them. From mapped memory every one of their
   // pages would be faulted in anew, slot after slot.
-  mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   static std::once_flag interop;  // libtorch takes this once a process

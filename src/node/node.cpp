@@ -12,7 +12,7 @@ namespace w5xde {
 namespace {
 
 // Leases shorter than this are computed on the loop's thread. Longer ones must not keep heartbeats waiting.
-constexpr double kInlineSecondsMax = 0.01;
+constexpr double kInlineSecondsMax = 0.015;
 constexpr double kUnknownSeconds = 1;
 
 }  // namespace
