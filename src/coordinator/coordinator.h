@@ -144,6 +144,7 @@ class Coordinator final : private Session::Host {
   void hand_over_feedback();
   void drop_silent();
   void feedback_gone(const Session& session);
+  void write_once_gathered();
 
   void start_training();
   void pump();

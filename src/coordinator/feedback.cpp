@@ -15,6 +15,7 @@ void FeedbackStore::take_over(NodeId node, std::span<const float> feedback, std:
     add(left, handed->second.piece);
   handed_.erase(node);
   if (awaited_.erase(node) > 0) add(gathered_, left);
+  moved_on_.erase(node);
   kept_.erase(node);
   add(orphan_, left);
 }
@@ -44,11 +45,17 @@ void FeedbackStore::gathered(NodeId node, std::span<const float> feedback, bool 
   // It was asked after it was handed anything.
   if (const auto handed = handed_.find(node); handed != handed_.end()) handed->second.piece = {};
   add(gathered_, feedback);
-  if (kept) kept_[node].assign(feedback.begin(), feedback.end());
+  if (moved_on_.erase(node) == 0 && kept) kept_[node].assign(feedback.begin(), feedback.end());
+}
+
+void FeedbackStore::changed(NodeId node) {
+  kept_.erase(node);
+  if (awaits(node)) moved_on_.insert(node);
 }
 
 void FeedbackStore::gone(NodeId node) {
   awaited_.erase(node);
+  moved_on_.erase(node);
   kept_.erase(node);
   handed_.erase(node);
 }

@@ -39,7 +39,7 @@ class FeedbackStore {
   void gathered(NodeId node, std::span<const float> feedback, bool kept);
   bool has_copy(NodeId node) const { return kept_.contains(node); }
   // It has something else to say now.
-  void changed(NodeId node) { kept_.erase(node); }
+  void changed(NodeId node);
   // It will not answer.
   void gone(NodeId node);
   bool gathering() const { return !awaited_.empty(); }
@@ -59,6 +59,7 @@ class FeedbackStore {
   std::vector<float> gathered_;  // for a checkpoint, added up
   std::map<NodeId, std::vector<float>> kept_;
   std::map<NodeId, Instant> awaited_;
+  std::set<NodeId> moved_on_;  // of those awaited: their copy, when it comes, is from before
   // The last piece that a node was handed, until it is known that the node has it, and how many those were.
   struct Handed {
     std::vector<float> piece;

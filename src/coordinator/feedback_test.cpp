@@ -101,6 +101,17 @@ TEST_F(FeedbackStoreTest, a_copy_of_a_node_that_rests_is_good_until_it_works_or_
   EXPECT_EQ(total(), 4.0F);
 }
 
+TEST_F(FeedbackStoreTest, a_copy_from_before_its_node_went_on_is_not_kept) {
+  store_.gather({1}, Instant());
+  store_.changed(1);
+  store_.gathered(1, block(1), true);
+  EXPECT_EQ(store_.blocks()[0].values[0], 1.0F) << "it is of the checkpoint that asked for it";
+  EXPECT_FALSE(store_.has_copy(1));
+  store_.gather({1}, Instant());
+  store_.gathered(1, block(2), true);
+  EXPECT_TRUE(store_.has_copy(1));
+}
+
 TEST_F(FeedbackStoreTest, a_checkpoint_has_nothing_of_later_steps) {
   const auto total = [&] { return store_.blocks()[0].values[0]; };
   store_.gather({1, 2, 3}, Instant());

@@ -195,11 +195,13 @@ bool Round::holds(NodeId id, LeaseId lease) const {
 Round::Rejection Round::reject(NodeId id, LeaseId lease, SlotBlock block, Next next) {
   const auto node = nodes_.find(id);
   if (node == nodes_.end()) return Rejection::unknown;
+  // It has answered, if not well.
+  node->second.late = false;
+  look_at_all_ = true;
   const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
   if (found == node->second.held.end() || found->block != block) return Rejection::unknown;
   const Held held = *found;
   node->second.held.erase(found);
-  look_at_all_ = true;
   Step* step = step_of(held.work, held.step);
   if (step == nullptr) return Rejection::unknown;
   if (step->ledger.entries().at(block.first_slot).answered) return Rejection::settled;

@@ -261,61 +261,6 @@ TEST(Round, a_rejected_answer_to_a_block_that_another_node_has_answered_is_settl
   EXPECT_EQ(round.reject(1, slow.lease, slow.block), Round::Rejection::settled);
 }
 
-TEST(Round, a_block_that_its_helper_never_answers_goes_to_a_third_node) {
-  RoundPool pool({.slots = 1});
-  pool.join(1);
-  std::set<NodeId> asked;
-  for (NodeId next = 2; next < 5; ++next) {
-    pool.join(next);
-    pool.now += std::chrono::seconds(10);
-    pool.lease();
-  }
-  for (const Grant& grant : pool.leased) {
-    if (grant.step == 0) asked.insert(grant.node);
-  }
-  EXPECT_EQ(asked, (std::set<NodeId>{1, 2, 3, 4}));
-}
-
-TEST(Round, a_block_of_a_late_node_that_another_one_fails_at_goes_to_a_third) {
-  RoundPool pool({.slots = 1});
-  pool.join(1);
-  pool.now += std::chrono::seconds(10);
-  pool.join(2);
-  const auto again = std::ranges::find(pool.leased, NodeId{2}, &Grant::node);
-  ASSERT_NE(again, pool.leased.end());
-  EXPECT_EQ(pool.round.reject(2, again->lease, again->block, Round::Next::another),
-            Round::Rejection::leased_again);
-  pool.join(3);
-  const auto third = std::ranges::find(pool.leased, NodeId{3}, &Grant::node);
-  ASSERT_NE(third, pool.leased.end());
-  EXPECT_EQ(third->step, 0u);
-  const auto to_second = [](const Grant& grant) { return grant.node == 2 && grant.step == 0; };
-  EXPECT_EQ(std::ranges::count_if(pool.leased, to_second), 1) << "it was asked in vain already";
-}
-
-TEST(Round, no_evaluation_waits_for_a_node_that_says_nothing) {
-  for (const Mode mode : {Mode::sync, Mode::async}) {
-    // Node 1 never answers. What it holds is computed by node 2, so that nobody asks for it any more.
-    RoundPool pool({.mode = mode, .slots = 4, .slots_total = 4});
-    pool.asynchronous = mode == Mode::async;
-    pool.join(1);
-    pool.join(2);
-    for (int i = 0; i < 200; ++i) {
-      pool.now += milliseconds(100);
-      pool.lease();
-      (void)pool.answer(2);
-    }
-    ASSERT_EQ(pool.committed.size(), 4u);
-    pool.round.begin_evaluation(2, pool.now);
-    for (int i = 0; i < 200; ++i) {
-      pool.now += milliseconds(100);
-      pool.lease();
-      (void)pool.answer(2);
-    }
-    EXPECT_TRUE(pool.round.evaluation_complete());
-  }
-}
-
 TEST(Round, drains_an_async_pool_while_it_is_held) {
   RoundPool pool({.mode = Mode::async, .slots = 4});
   pool.asynchronous = true;

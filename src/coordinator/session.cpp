@@ -344,7 +344,10 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
 Status Session::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
   W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
   W5XDE_CHECK(check_feedback(feedback));
-  if (feedback.leaving) may_hand_over_ = false;
+  if (feedback.leaving) {
+    leaving_ = true;
+    may_hand_over_ = false;
+  }
   if (!feedback.leaving) --feedback_asked_;
   if (feedback.tensors.empty()) return host_.fed_back(*this, feedback, {});
   if (payload.empty()) return corrupt("feedback without its floats");

@@ -98,6 +98,8 @@ class Session final : private Connection::Owner {
 
   // Its codec has a memory that would be lost with it.
   bool has_feedback() const { return has_feedback_; }
+  // It has said so, or the connection is closed.
+  bool is_leaving() const { return leaving_ || !connection_->open(); }
   Status ask_feedback();
   // Whether its answer to this lease counts. Its codec's feedback depends on it.
   Status send_verdict(LeaseId lease, bool counted);
@@ -192,6 +194,7 @@ class Session final : private Connection::Owner {
   std::uint64_t landed_bytes_ = 0;  // that travelled
   AlignedBuffer feedback_;          // arriving
   bool has_feedback_ = false;
+  bool leaving_ = false;
   bool may_hand_over_ = false;   // it was given feedback, or a lossy codec, and may leave with some
   unsigned feedback_asked_ = 0;  // times, not answered yet
   LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution

@@ -334,6 +334,11 @@ void Coordinator::drop_silent() {
   }
 }
 
+// Not when the run has ended meanwhile: what nodes that are sent home hold back would be missing.
+void Coordinator::write_once_gathered() {
+  if (writing_ && phase_ == Phase::training && !feedback_->gathering()) write_gathered();
+}
+
 Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<const float> feedback) {
   if (!all_finite(feedback)) return corrupt("feedback with NaN or infinity");
   const bool awaited = feedback_->gathering();
@@ -343,7 +348,7 @@ Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<
     const bool rests = round_->has_crew() && !round_->takes_part(session.id());
     feedback_->gathered(session.id(), feedback, rests || run_over());
   }
-  if (writing_ && awaited && !feedback_->gathering()) write_gathered();
+  if (awaited) write_once_gathered();
   return {};
 }
 
@@ -351,7 +356,7 @@ void Coordinator::hand_over_feedback() {
   // The heir's copy, if it is on its way, is from before.
   if (!feedback_->orphaned() || feedback_->gathering() || writing_ || phase_ != Phase::training) return;
   const auto heir = std::ranges::find_if(sessions_, [&](const auto& member) {
-    return member.second->is_ready() && round_->takes_part(member.first) &&
+    return member.second->is_ready() && !member.second->is_leaving() && round_->takes_part(member.first) &&
            feedback_->may_hand_over_to(member.first) && answer_form(*member.second).form == Form::gradient;
   });
   if (heir == sessions_.end()) return;
@@ -367,7 +372,7 @@ void Coordinator::feedback_gone(const Session& session) {
   gradient_policies_.erase(session.id());
   const bool awaited = feedback_->gathering();
   feedback_->gone(session.id());
-  if (writing_ && awaited && !feedback_->gathering()) write_gathered();
+  if (awaited) write_once_gathered();
 }
 
 }  // namespace w5xde

@@ -337,7 +337,9 @@ Formed Node::form_answer(const AnswerForm& how, const Contribution& contribution
     const TensorView view(std::as_bytes(block), DType::f32, Shape{static_cast<std::int64_t>(block.size())});
     formed = form_generic({&view, 1});
   } else {
-    const bool same_step = coded_answers_->begin(contribution.lease_id, contribution.step);
+    // Answers through a codec without error feedback are not judged.
+    const bool same_step =
+        !how.gradient.stateless() && coded_answers_->begin(contribution.lease_id, contribution.step);
     formed = encoder_->encode(block, how.gradient, same_step);
   }
   coding_ += clock_.now() - begun;

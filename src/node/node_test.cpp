@@ -274,6 +274,17 @@ TEST_F(NodeFeedbackTest, leaving_it_hands_it_over_when_its_answers_are_judged_an
   (void)world_.ending();
 }
 
+TEST_F(NodeFeedbackTest, without_error_feedback_it_leaves_and_waits_for_no_verdict) {
+  world_.enrol(world_.offer());
+  SampledLease made = sampled_lease(1, {2, 2});
+  made.lease.answer = coding_of({.form = Form::gradient, .gradient = {.kind = GradientKind::fp16}});
+  world_.say_parameters(1);
+  world_.say_lease(made);
+  ASSERT_TRUE(world_.hear(FrameType::contribution).has_value());
+  world_.node->leave("told to");
+  (void)world_.ending();
+}
+
 TEST_F(NodeFeedbackTest, it_adds_what_another_had_to_its_own) {
   auto held_back = answer_once();
   const std::vector<float> more(held_back.size(), 0.25F);
