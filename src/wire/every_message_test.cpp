@@ -108,7 +108,8 @@ Parameters any() {
 }
 template <>
 Feedback any() {
-  Feedback feedback{.leaving = *rc::gen::arbitrary<bool>()};
+  Feedback feedback{.leaving = *rc::gen::arbitrary<bool>(),
+                    .taken_over = *rc::gen::arbitrary<std::uint32_t>()};
   const auto floats = *rc::gen::inRange<std::int64_t>(0, 1 << 20);
   if (*rc::gen::arbitrary<bool>()) feedback.tensors = {{DType::f32, Shape{floats}, false, ""}};
   return feedback;
