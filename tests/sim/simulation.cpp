@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 
@@ -26,13 +27,13 @@ constexpr unsigned kStaysOfLiarsMax = 4;
 class CpuClock final : public Clock {
  public:
   explicit CpuClock(const SimProcess& process) : process_(process) {}
-  Instant now() const override { return process_.now() + spent_; }
-  void spend(Duration duration) { spent_ += duration; }
-  Duration spent() const { return spent_; }
+  Instant now() const override { return process_.now() + spent(); }
+  void spend(Duration duration) { spent_ += duration.count(); }
+  Duration spent() const { return Duration(spent_); }
 
  private:
   const SimProcess& process_;
-  Duration spent_ = Duration::zero();
+  std::atomic<Duration::rep> spent_ = 0;  // lanes are threads
 };
 
 }  // namespace
