@@ -136,7 +136,7 @@ CLI::App* add_join(CLI::App& app, Line& line) {
   join->add_option("--name", line.join.name, "What the nodes are called; by default this machine's name");
   join->add_option(
       "--attempts", line.join.attempts,
-      "Give up when so many attempts in a row have failed; by default a coordinator that is away is "
+      "Give up when this many attempts in a row have failed; by default a coordinator that is away is "
       "waited for, and tried every 30 s at the latest");
   join->add_option("--device", line.join.device, "auto, cpu, cuda or mps")->capture_default_str();
   join->add_option("--engine", line.join.engine, "The engine's shared library");

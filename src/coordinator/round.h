@@ -134,7 +134,8 @@ class Round {
   // sync: the front step is committed; the next one is the front. async commits by itself.
   void commit(Instant now);
 
-  // Leases these slots for evaluation, ahead of steps that are not begun, at most so many at once.
+  // Leases these slots for evaluation, ahead of steps that are not begun. A lease has at most
+  // `lease_slots_max` of them.
   void begin_evaluation(std::uint32_t slots, Instant now, std::uint32_t lease_slots_max = 1u << 31);
   bool evaluation_complete() const { return evaluation_ && evaluation_->ledger.complete(); }
   // Answers that come later are duplicates.

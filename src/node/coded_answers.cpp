@@ -22,8 +22,10 @@ void CodedAnswers::judge(std::uint64_t lease, bool counted) {
   const bool newest = newest_open_ && found + 1 == answers_.end();
   if (counted) {
     settle_in_copy(lease, {});
-  } else {
-    settle_in_copy(lease, newest ? encoder_.last_change() : found->change);
+  } else if (!newest) {
+    settle_in_copy(lease, found->change);
+  } else if (copy_) {  // what is asked for here is as large as the model
+    settle_in_copy(lease, encoder_.last_change());
   }
   if (!counted && newest) {
     encoder_.take_back();

@@ -97,8 +97,8 @@ class Member {
     }
   }
 
-  // A byte that went wrong on its way is the link's fault, whichever side saw it, and a coordinator that is
-  // busy may have time later. One that says so every time will not.
+  // A byte that went wrong on its way is the link's fault, no matter which side saw it, and a coordinator
+  // that is busy may have time later. One that says so every time will not.
   bool worth_another_try(const Error& reason, bool parted) const {
     if (reason.kind == ErrorKind::disconnected)
       return options_.attempts_max == 0 || fruitless_stays_ < options_.attempts_max;
