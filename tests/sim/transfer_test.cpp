@@ -249,6 +249,13 @@ class HandedFeedback : public testing::Test {
     std::ranges::copy(frame.payload, std::as_writable_bytes(std::span(floats)).begin());
     return floats;
   }
+  static bool has_feedback(const CheckpointFile& checkpoint) {
+    const auto layout = checkpoint.layout_of("feedback");
+    if (!layout) return false;
+    std::vector<float> floats(layout->floats());
+    return checkpoint.read("feedback", *layout, floats).ok() &&
+           std::ranges::any_of(floats, [](float value) { return value != 0; });
+  }
 
   RunConfig config_ = sim_config();
 };
@@ -285,18 +292,18 @@ TEST_F(HandedFeedback, is_in_the_last_checkpoint_though_gathered_while_nodes_eva
   ASSERT_TRUE(pool.coordinator().summary().evaluation.has_value());
   const auto checkpoint = pool.newest_checkpoint();
   EXPECT_EQ(checkpoint.info().step, config_.steps);
-  const auto layout = checkpoint.layout_of("feedback");
-  ASSERT_NE(layout, nullptr);
-  std::vector<float> floats(layout->floats());
-  ASSERT_TRUE(checkpoint.read("feedback", *layout, floats).ok());
-  EXPECT_TRUE(std::ranges::any_of(floats, [](float value) { return value != 0; }));
+  EXPECT_TRUE(has_feedback(checkpoint));
 }
 
 TEST_F(HandedFeedback, is_in_the_checkpoint_and_goes_to_who_joins_the_resumed_run) {
+  config_.steps = 1'000'000;  // no run comes to its end before a checkpoint is on the disk
   SimPool pool(config_);
   pool.add_nodes(2);
   pool.start();
-  ASSERT_TRUE(pool.run_until([&] { return pool.coordinator().status().batches >= 90; }));
+  ASSERT_TRUE(pool.run_until([&] {
+    const auto checkpoint = RunFolder::look(pool.run_folder()).value().newest();
+    return checkpoint.ok() && *checkpoint && has_feedback(**checkpoint);
+  }));
   pool.kill_node(0);
   pool.kill_node(1);
   pool.restart_coordinator();
