@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "coordinator/round.h"
 #include "harness.h"
+#include "lease/round.h"
 
 namespace w5xde::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "commands.h"
+#include "commands/commands.h"
 #include "w5xde/version.h"
 
 namespace w5xde {

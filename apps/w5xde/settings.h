@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/run_config.h"
+#include "run/run_config.h"
 #include "w5xde/result.h"
 
 namespace w5xde {

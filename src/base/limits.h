@@ -12,6 +12,9 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 inline constexpr std::uint64_t kGiB = 1024 * kMiB;
 
+// A model travels in this many parts at most.
+inline constexpr std::uint64_t kPartsMax = 256;
+
 struct Limits {
   // One frame.
   std::uint64_t head_bytes_max = 1 * kMiB;     // fixed fields, tensor descriptors, cold messages

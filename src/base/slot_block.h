@@ -3,8 +3,16 @@
 #include <bit>
 #include <compare>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace w5xde {
+
+// What a slot is computed for. The numbers are part of the wire format.
+enum class Work : std::uint8_t { train = 0, evaluate = 1 };
+
+// Slots of a run, counted from its first: the first slot and the end of each range, in order.
+using SlotRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 // An aligned block of a step's slots: what lies under one node of the step's binary tree (learn/reduction.h).
 // Leases are cut along it, contributions are added along it. It is a power of two long and begins at a

@@ -6,11 +6,16 @@
 #include <cmath>
 
 #include "base/hash.h"
+#include "coordinator/socket_options.h"
 #include "learn/seeds.h"
 
 namespace w5xde {
 
 namespace {
+
+Learner::Counts learner_counts(const CheckpointInfo& info) {
+  return {info.version, info.optimizer_steps, info.steps_without_gradient};
+}
 
 constexpr auto kTick = std::chrono::milliseconds(20);
 // How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
@@ -62,8 +67,8 @@ void Coordinator::accept(std::unique_ptr<Stream> stream) {
   if (over() || !has_room_for(*stream)) return;
   const NodeId id = next_node_++;
   Session::Host& host = *this;
-  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream), options_.config.transport.socket(),
-                                            &pool_, log_);
+  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream),
+                                            socket_options(options_.config.transport), &pool_, log_);
 }
 
 bool Coordinator::has_room_for(const Stream& newcomer) const {
@@ -98,7 +103,7 @@ Status Coordinator::begin(Material material) {
   W5XDE_TRY(const Schedule schedule, parse_schedule(config.schedule, steps_total));
   W5XDE_TRY(
       learner_,
-      Learner::from(material.checkpoint,
+      Learner::from(material.checkpoint, learner_counts(material.checkpoint.info()),
                     {.optimizer = optimizer_options(), .schedule = schedule, .clip_norm = config.clip_norm},
                     &pool_));
   shape_ = {learner_->parameters(), learner_->floats()};

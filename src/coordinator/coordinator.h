@@ -12,19 +12,19 @@
 #include "base/log.h"
 #include "codec/gradient_policy.h"
 #include "coordinator/batches.h"
-#include "coordinator/broadcast.h"
-#include "coordinator/doubts.h"
 #include "coordinator/feedback.h"
-#include "coordinator/global_batch.h"
-#include "coordinator/learner.h"
 #include "coordinator/lease_size.h"
 #include "coordinator/recorder.h"
-#include "coordinator/round.h"
-#include "coordinator/run_config.h"
 #include "coordinator/session.h"
+#include "learn/global_batch.h"
+#include "learn/learner.h"
+#include "lease/doubts.h"
+#include "lease/round.h"
 #include "net/listener.h"
 #include "record/committed_slots.h"
 #include "record/summary.h"
+#include "run/run_config.h"
+#include "versions/broadcast.h"
 
 namespace w5xde {
 
@@ -91,7 +91,7 @@ class Coordinator final : private Session::Host {
   // A checkpoint on its way to the disk.
   struct Saving {
     CheckpointInfo info;
-    std::vector<CheckpointBlock> blocks;
+    std::vector<NamedBlock> blocks;
     bool best = false;
     std::optional<double> best_loss;  // once it is written
   };

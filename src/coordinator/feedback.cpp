@@ -60,8 +60,8 @@ void FeedbackStore::gone(NodeId node) {
   handed_.erase(node);
 }
 
-std::vector<CheckpointBlock> FeedbackStore::blocks() const {
-  std::vector<CheckpointBlock> blocks;
+std::vector<NamedBlock> FeedbackStore::blocks() const {
+  std::vector<NamedBlock> blocks;
   const std::span<const float> all(gathered_);
   const std::size_t floats = layout_->floats();
   if (all.size() >= floats && floats > 0) blocks.push_back({"feedback", layout_.get(), all.first(floats)});

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "coordinator/ledger.h"
+#include "lease/ledger.h"
 #include "record/checkpoint.h"
 #include "tensor/parameter_block.h"
 
@@ -48,7 +48,7 @@ class FeedbackStore {
   const std::map<NodeId, Instant>& awaited() const { return awaited_; }
 
   // What the checkpoint has of it. Good until the next gather().
-  std::vector<CheckpointBlock> blocks() const;
+  std::vector<NamedBlock> blocks() const;
   Status restore(const CheckpointFile& checkpoint);
 
  private:

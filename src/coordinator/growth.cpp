@@ -1,4 +1,4 @@
-// How the global batch of a run grows, where it was asked to: what coordinator/global_batch.h decides, done.
+// How the global batch of a run grows, where it was asked to: what learn/global_batch.h decides, done.
 #include <cmath>
 
 #include "coordinator/coordinator.h"

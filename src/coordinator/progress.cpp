@@ -334,7 +334,7 @@ void Coordinator::write_checkpoint() {
 
 void Coordinator::write_gathered() {
   auto blocks = learner_->blocks();
-  for (const CheckpointBlock& block : feedback_->blocks()) blocks.push_back(block);
+  for (const NamedBlock& block : feedback_->blocks()) blocks.push_back(block);
   if (!broadcast_->shown().empty()) blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
   const bool best = is_best();
   save(std::make_shared<Saving>(

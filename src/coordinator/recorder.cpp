@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "coordinator/learner.h"
+#include "learn/learner.h"
 
 namespace w5xde {
 
@@ -37,14 +37,14 @@ void Recorder::resume(const RunDatabase::Resumption& from) {
   submit([from](RunDatabase& database) { return database.resume(from); });
 }
 
-void Recorder::checkpoint(const CheckpointInfo& info, std::vector<CheckpointBlock> blocks, bool best,
+void Recorder::checkpoint(const CheckpointInfo& info, std::vector<NamedBlock> blocks, bool best,
                           unsigned keep, std::function<void(Written)> done) {
   const auto written = std::make_shared<Written>(Written{.step = info.step});
   const auto write = [this, info, blocks = std::move(blocks), best, keep, written] {
     const Instant begun = loop_.now();
     const auto path = folder_.checkpoint_path(info.step);
     // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
-    if (!std::ranges::all_of(blocks, all_finite, &CheckpointBlock::values)) {
+    if (!std::ranges::all_of(blocks, all_finite, &NamedBlock::values)) {
       written->status = diverged(
           fmt::format("training diverged by step {}: parameters are not finite. Lower --learning-rate or set "
                       "--clip-norm, and go on from the last checkpoint",

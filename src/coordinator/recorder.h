@@ -30,7 +30,7 @@ class Recorder {
   };
   // The blocks must not change until `done` is called, on the loop. `diverged`, and nothing is written, when
   // they are not finite.
-  void checkpoint(const CheckpointInfo& info, std::vector<CheckpointBlock> blocks, bool best, unsigned keep,
+  void checkpoint(const CheckpointInfo& info, std::vector<NamedBlock> blocks, bool best, unsigned keep,
                   std::function<void(Written)> done);
 
   // Rows are lost, and that is logged once, when the database cannot be written.

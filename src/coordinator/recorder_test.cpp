@@ -18,7 +18,7 @@ class RecorderTest : public testing::Test {
     values_.assign(layout_->floats(), 0.25f);
   }
 
-  std::vector<CheckpointBlock> blocks() const { return {{"parameters", layout_.get(), values_}}; }
+  std::vector<NamedBlock> blocks() const { return {{"parameters", layout_.get(), values_}}; }
   Recorder::Written write(Recorder& recorder, std::uint64_t step, bool best = false) {
     std::optional<Recorder::Written> written;
     recorder.checkpoint({.step = step, .version = step}, blocks(), best, 2,

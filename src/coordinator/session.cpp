@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "coordinator/link_speed.h"
 #include "learn/no_gradient.h"
+#include "lease/tuning.h"
 #include "w5xde/version.h"
 
 namespace w5xde {

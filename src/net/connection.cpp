@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "codec/lossless.h"
 #include "wire/messages.h"
 
 namespace w5xde {
@@ -184,7 +183,7 @@ Status Connection::read_frames() {
 }
 
 Result<MutableBytes> Connection::place(const FrameHeader& header, Bytes head) {
-  if (!is_known(header.codec)) return corrupt(fmt::format("codec {} is not known", header.codec));
+  if (header.codec >= kFrameCodecs) return corrupt(fmt::format("codec {} is not known", header.codec));
   if (state_ != State::open || owner_ == nullptr) return disconnected("closing");
   receive_rate_.start(stream_->loop().now());
   return owner_->place(header, head);

@@ -20,7 +20,7 @@ namespace w5xde {
 // Frames over a stream. Sends without copying, receives into memory that its owner names, answers and sends
 // heartbeats, and notices a peer that is dead, frozen or too slow to be honest. A bad byte closes this
 // connection and touches no other. Loop thread only.
-class Connection : public std::enable_shared_from_this<Connection>, private FrameSink {
+class Connection : public std::enable_shared_from_this<Connection>, public FrameSender, private FrameSink {
  public:
   // Who the frames are for. Heartbeats do not reach it.
   class Owner {
@@ -45,9 +45,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   static std::shared_ptr<Connection> start(std::unique_ptr<Stream> stream, Owner& owner,
                                            const Limits& limits);
 
-  // Queues a frame. What one turn of the loop queues is written together, at its end. `overloaded` when the
-  // queue is full, `disconnected` when closed.
-  Status send(const OutgoingFrame& frame);
+  // What one turn of the loop queues is written together, at its end.
+  Status send(const OutgoingFrame& frame) override;
 
   // Says goodbye with the reason, after what is queued already, and closes when that is written or the peer
   // takes no more. The owner hears closed(reason) then, and gone() when the peer has closed too. Both come in
@@ -69,8 +68,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Fram
   // How long the oldest queued frame has been waiting.
   Duration queue_age() const;
   LinkReport link() const;
-  // How fast the link takes what is sent; 0 while not known. The kernel is asked now and then.
-  double outgoing_bytes_per_second();
+  // The kernel is asked now and then.
+  double outgoing_bytes_per_second() override;
   // As link() has it, which asks the kernel for much else.
   double incoming_bytes_per_second() const { return receive_rate_.bytes_per_second(); }
   const Stream& stream() const { return *stream_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lease/tuning.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
 
@@ -250,7 +251,7 @@ void Node::compute(Pending pending) {
   const auto work = std::make_shared<Pending>(std::move(pending));
   const auto slot_seconds = slot_seconds_[static_cast<std::size_t>(work->lease.work)];
   const double seconds = slot_seconds.value_or(kUnknownSeconds) * work->lease.block.slot_count;
-  const std::uint32_t lanes = seconds <= Lease::kShortSeconds ? 1 : std::min(work->lease.lanes, lanes_max_);
+  const std::uint32_t lanes = seconds <= kOneLaneSeconds ? 1 : std::min(work->lease.lanes, lanes_max_);
   const auto run = [this, work, lanes, state = replica_->state()] {
     const Bytes payload(work->payload->data(), payload_bytes_of(work->lease.tensors));
     const std::span<const float> floats(reinterpret_cast<const float*>(state->data()),

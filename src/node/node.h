@@ -13,12 +13,12 @@
 #include "learn/engine.h"
 #include "net/connection.h"
 #include "net/loop.h"
-#include "net/payload_codec.h"
 #include "node/coded_answers.h"
 #include "node/computation.h"
 #include "node/machine.h"
 #include "node/replica.h"
 #include "node/sample_cache.h"
+#include "payload/payload_codec.h"
 #include "wire/enrolment.h"
 #include "wire/messages.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "net/payload_codec.h"
-#include "net/payload_form.h"
+#include "payload/payload_codec.h"
+#include "payload/payload_form.h"
 #include "w5xde/result.h"
 #include "wire/messages.h"
 

@@ -203,8 +203,8 @@ std::string checksum_of(std::string_view format, std::string_view info, std::str
   return hex(hash.digest());
 }
 
-Status check_block(const CheckpointBlock& block, std::span<const CheckpointBlock> blocks) {
-  if (std::ranges::count(blocks, block.group, &CheckpointBlock::group) > 1)
+Status check_block(const NamedBlock& block, std::span<const NamedBlock> blocks) {
+  if (std::ranges::count(blocks, block.group, &NamedBlock::group) > 1)
     return invalid(fmt::format("a checkpoint cannot have two groups named '{}'", block.group));
   if (block.group.empty() || block.group.find('/') != std::string::npos)
     return invalid(fmt::format("a checkpoint cannot have a group named '{}'", block.group));
@@ -216,7 +216,7 @@ Status check_block(const CheckpointBlock& block, std::span<const CheckpointBlock
 }
 
 // Appends the block's tensors and answers what the metadata says about it.
-Json add_block(const CheckpointBlock& block, std::vector<NamedTensor>& tensors) {
+Json add_block(const NamedBlock& block, std::vector<NamedTensor>& tensors) {
   Hash64 hash;
   Json names = Json::array();
   for (const auto& entry : block.layout->entries()) {
@@ -295,10 +295,10 @@ Result<Described> read_described(const Metadata& metadata) {
 }  // namespace
 
 Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
-                        std::span<const CheckpointBlock> blocks, Disk& disk) {
+                        std::span<const NamedBlock> blocks, Disk& disk) {
   std::vector<NamedTensor> tensors;
   Json groups = Json::array();
-  for (const CheckpointBlock& block : blocks) {
+  for (const NamedBlock& block : blocks) {
     if (auto checked = check_block(block, blocks); !checked.ok()) return checked;
     groups.push_back(add_block(block, tensors));
   }

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/batch_growth.h"
 #include "base/file.h"
-#include "record/batch_growth.h"
 #include "record/committed_slots.h"
 #include "tensor/parameter_block.h"
 #include "tensor/safetensors.h"
@@ -59,17 +59,9 @@ struct CheckpointInfo {
   bool operator==(const CheckpointInfo&) const = default;
 };
 
-// What is written: views into the coordinator's memory. Groups are "parameters", "buffers",
-// "optimizer.momentum", …; a group's name is not empty and has no '/'.
-struct CheckpointBlock {
-  std::string group;
-  const BlockLayout* layout = nullptr;
-  std::span<const float> values;  // layout->floats() of them
-};
-
 // Writes the file whole or not at all; durable when it returns.
 Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
-                        std::span<const CheckpointBlock> blocks, Disk& disk = real_disk());
+                        std::span<const NamedBlock> blocks, Disk& disk = real_disk());
 
 // A group of an opened checkpoint.
 struct CheckpointGroup {
@@ -80,7 +72,7 @@ struct CheckpointGroup {
 
 // A checkpoint that was opened and checked, every byte of it. Stays readable while the file is replaced or
 // deleted.
-class CheckpointFile {
+class CheckpointFile final : public BlockSource {
  public:
   // corrupt: a byte is not what was written; invalid: a safetensors file, but no checkpoint; incompatible: of
   // a newer w5xde.
@@ -88,11 +80,8 @@ class CheckpointFile {
 
   const CheckpointInfo& info() const { return info_; }
   std::vector<std::string> groups() const;  // in the order written
-  // The layout of a group as it was written (order, names, shapes); null when there is no such group.
-  std::shared_ptr<const BlockLayout> layout_of(std::string_view group) const;
-  // Copies a group's tensors into a block laid out as `layout`, in whatever order that has them; invalid, and
-  // `values` untouched, when names or shapes differ.
-  Status read(std::string_view group, const BlockLayout& layout, std::span<float> values) const;
+  std::shared_ptr<const BlockLayout> layout_of(std::string_view group) const override;
+  Status read(std::string_view group, const BlockLayout& layout, std::span<float> values) const override;
 
  private:
   CheckpointFile(SafetensorsFile file, CheckpointInfo info, std::vector<CheckpointGroup> groups)

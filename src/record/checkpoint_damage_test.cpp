@@ -18,8 +18,8 @@ class CheckpointDamage : public testing::Test {
     info_.step = 123;
     info_.loss_last = 0.75;
     info_.model = "net";
-    const std::vector<CheckpointBlock> blocks = {{"parameters", layout_.get(), parameters_.values()},
-                                                 {"momentum", layout_.get(), momentum_.values()}};
+    const std::vector<NamedBlock> blocks = {{"parameters", layout_.get(), parameters_.values()},
+                                            {"momentum", layout_.get(), momentum_.values()}};
     EXPECT_TRUE(write_checkpoint(path_, info_, blocks).ok());
   }
 

@@ -33,7 +33,7 @@ ParameterBlock counted_block(const std::shared_ptr<const BlockLayout>& layout, f
   return block;
 }
 
-CheckpointBlock as_group(const std::string& group, const ParameterBlock& block) {
+NamedBlock as_group(const std::string& group, const ParameterBlock& block) {
   return {group, &block.layout(), block.values()};
 }
 
@@ -84,9 +84,9 @@ TEST_F(Checkpoint, gives_back_what_was_written) {
   const auto buffers_layout = layout_of({{"bn/running_mean", Shape{7}}});
   const ParameterBlock momentum = counted_block(layout_, 100);
   const ParameterBlock buffers = counted_block(buffers_layout, 200);
-  const std::vector<CheckpointBlock> blocks = {as_group("parameters", parameters_),
-                                               as_group("optimizer.momentum", momentum),
-                                               as_group("buffers", buffers)};
+  const std::vector<NamedBlock> blocks = {as_group("parameters", parameters_),
+                                          as_group("optimizer.momentum", momentum),
+                                          as_group("buffers", buffers)};
   const Status written = write_checkpoint(path(), some_info(), blocks);
   ASSERT_TRUE(written.ok()) << written.error().to_string();
 
@@ -94,7 +94,7 @@ TEST_F(Checkpoint, gives_back_what_was_written) {
   ASSERT_TRUE(file.ok()) << file.error().to_string();
   EXPECT_EQ(file->info(), some_info());
   EXPECT_EQ(file->groups(), (std::vector<std::string>{"parameters", "optimizer.momentum", "buffers"}));
-  for (const CheckpointBlock& block : blocks) {
+  for (const NamedBlock& block : blocks) {
     const auto layout = file->layout_of(block.group);
     ASSERT_NE(layout, nullptr) << block.group;
     EXPECT_EQ(layout->fingerprint(), block.layout->fingerprint()) << block.group;
@@ -187,13 +187,13 @@ TEST_F(Checkpoint, of_another_model_is_refused_and_touches_nothing) {
 }
 
 TEST_F(Checkpoint, that_makes_no_sense_is_not_written) {
-  const auto refusal = [&](std::vector<CheckpointBlock> blocks) {
+  const auto refusal = [&](std::vector<NamedBlock> blocks) {
     const Status status = write_checkpoint(path(), {}, blocks);
     EXPECT_FALSE(std::filesystem::exists(path()));
     return status.ok() ? "written" : status.error().to_string();
   };
-  const CheckpointBlock good = as_group("parameters", parameters_);
-  CheckpointBlock cut = good;
+  const NamedBlock good = as_group("parameters", parameters_);
+  NamedBlock cut = good;
   cut.values = cut.values.first(3);
   EXPECT_EQ(refusal({cut}), "invalid: group 'parameters' has 3 floats, its layout 48");
   EXPECT_EQ(refusal({as_group("", parameters_)}), "invalid: a checkpoint cannot have a group named ''");
@@ -291,7 +291,7 @@ RC_GTEST_PROP(CheckpointProperty, any_layouts_come_back_bit_for_bit, ()) {
   const auto path = folder / "any.safetensors";
   const auto bits = *rc::gen::arbitrary<std::uint64_t>();
   std::vector<ParameterBlock> written;
-  std::vector<CheckpointBlock> blocks;
+  std::vector<NamedBlock> blocks;
   const auto count = *rc::gen::inRange<std::size_t>(0, 4);
   for (std::size_t i = 0; i < count; ++i) {
     written.emplace_back(any_layout());
@@ -311,7 +311,7 @@ RC_GTEST_PROP(CheckpointProperty, any_layouts_come_back_bit_for_bit, ()) {
   RC_ASSERT(file.ok());
   RC_ASSERT(file->info() == info);
   RC_ASSERT(file->groups().size() == count);
-  for (const CheckpointBlock& block : blocks) {
+  for (const NamedBlock& block : blocks) {
     RC_ASSERT(file->layout_of(block.group)->fingerprint() == block.layout->fingerprint());
     ParameterBlock read(file->layout_of(block.group));
     RC_ASSERT(file->read(block.group, *block.layout, read.values()).ok());

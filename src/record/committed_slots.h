@@ -6,13 +6,10 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
-#include <vector>
+
+#include "base/slot_block.h"
 
 namespace w5xde {
-
-// The first slot and the end of each range, in order.
-using SlotRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 class CommittedSlots {
  public:

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "record/batch_growth.h"
+#include "base/batch_growth.h"
 #include "w5xde/result.h"
 
 namespace w5xde {

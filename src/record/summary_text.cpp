@@ -7,7 +7,7 @@
 #include <cmath>
 #include <span>
 
-#include "record/grouped.h"
+#include "base/grouped.h"
 
 namespace w5xde {
 

@@ -68,4 +68,23 @@ class ParameterBlock {
   std::span<float> values_;
 };
 
+// Blocks by the names of their groups, as a checkpoint has them: "parameters", "buffers",
+// "optimizer.momentum", …
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  // The layout of a group as it was written (order, names, shapes); null when there is no such group.
+  virtual std::shared_ptr<const BlockLayout> layout_of(std::string_view group) const = 0;
+  // Copies a group's tensors into a block laid out as `layout`, in whatever order that has them; invalid, and
+  // `values` untouched, when names or shapes differ.
+  virtual Status read(std::string_view group, const BlockLayout& layout, std::span<float> values) const = 0;
+};
+
+// A block to be saved: a view into its owner's memory. `group` is not empty and has no '/'.
+struct NamedBlock {
+  std::string group;
+  const BlockLayout* layout = nullptr;
+  std::span<const float> values;  // layout->floats() of them
+};
+
 }  // namespace w5xde

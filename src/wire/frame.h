@@ -43,6 +43,9 @@ enum class FrameType : std::uint8_t {
 
 std::string_view name_of(FrameType type);
 
+// Numbers of lossless codecs that this version of the format knows, 0 (none) among them.
+inline constexpr std::uint8_t kFrameCodecs = 5;
+
 struct FrameHeader {
   FrameType type = FrameType::ping;
   std::uint8_t codec = 0;          // the payload's lossless codec, a LosslessKind; 0 is none

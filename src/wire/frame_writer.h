@@ -33,6 +33,16 @@ struct OutgoingFrame {
   std::shared_ptr<std::optional<std::uint64_t>> checksum = nullptr;
 };
 
+// What frames are sent through: a connection, without its I/O.
+class FrameSender {
+ public:
+  virtual ~FrameSender() = default;
+  // Queues a frame. `overloaded` when the queue is full, `disconnected` when closed.
+  virtual Status send(const OutgoingFrame& frame) = 0;
+  // How fast the link takes what is sent; 0 while not known.
+  virtual double outgoing_bytes_per_second() = 0;
+};
+
 // The send queue of a connection, without I/O: frames in, pieces of memory to write out. Nothing is
 // concatenated, each byte is hashed just before it is handed out, strided tensors are gathered a block at a
 // time. Allocates nothing once the queue has been as deep as it gets.

@@ -66,9 +66,6 @@ struct AnswerCoding {
   bool operator==(const AnswerCoding&) const = default;
 };
 
-// What a lease asks for. The numbers are part of the wire format.
-enum class Work : std::uint8_t { train = 0, evaluate = 1 };
-
 // A sample of a lease, where samples have numbers: does it come, and is it to be kept?
 struct SampleNumber {
   enum class Kind : std::uint8_t {
@@ -86,9 +83,6 @@ struct SampleNumber {
 // those that the node does not have are in the tensors. A node answers every lease with one contribution, in
 // one piece or in parts.
 struct Lease {
-  // One that takes no longer in one lane has one: waking other threads would cost more than it gains.
-  static constexpr double kShortSeconds = 0.002;
-
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
   std::uint64_t version = 0;

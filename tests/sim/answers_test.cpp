@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "net/payload_form.h"
+#include "payload/payload_form.h"
 #include "sim/sim_pool.h"
 #include "wire/hello.h"
 
@@ -21,19 +21,23 @@ TEST(BrokenNodeTest, one_whose_answers_are_never_finite_does_not_end_the_run) {
   for (const Mode mode : {Mode::sync, Mode::async}) {
     RunConfig config = sim_config();
     config.mode = mode;
+    config.schedule = "constant";
+    config.steps = 1'000'000;  // its first lease is computed by a thread, which may take its time
     SimPool pool(config);
     pool.add_nodes(2);
     pool.add_node({.touch = spoil});
+    pool.start();
+    ASSERT_TRUE(pool.run_until([&] { return !pool.coordinator().status().departures.empty(); }));
+    for (const auto& departure : pool.coordinator().status().departures)
+      EXPECT_NE(departure.reason.find("not finite"), std::string::npos) << departure.reason;
+    pool.coordinator().stop("enough");
     ASSERT_EQ(pool.run(), "ok");
     const Summary summary = pool.coordinator().summary();
-    if (mode == Mode::sync) {
-      EXPECT_EQ(summary.parameters_hash, plain_hash(sim_config()));
-    }
     EXPECT_TRUE(summary.audit.passed());
-    const auto departures = pool.coordinator().status().departures;
-    ASSERT_FALSE(departures.empty());
-    for (const auto& departure : departures)
-      EXPECT_NE(departure.reason.find("not finite"), std::string::npos) << departure.reason;
+    if (mode == Mode::sync) {
+      config.steps = summary.steps;
+      EXPECT_EQ(summary.parameters_hash, plain_hash(config));
+    }
   }
 }
 

@@ -1,14 +1,16 @@
 // Versions on their way to nodes, whatever happens in the middle of one.
-#include "coordinator/broadcast.h"
+#include "versions/broadcast.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/random.h"
+#include "net/connection.h"
 #include "net/memory_stream.h"
 #include "net/sim_loop.h"
 #include "node/replica.h"
+#include "record/checkpoint.h"
 #include "support/fake_engine.h"
 #include "support/temporary_folder.h"
 
@@ -61,11 +63,11 @@ class BroadcastTest : public testing::Test {
     std::vector<float> state(model.floats());
     ASSERT_TRUE(engine.initialise(1, state).ok());
     const std::span<const float> all = state;
-    const std::vector<CheckpointBlock> blocks = {
+    const std::vector<NamedBlock> blocks = {
         {"parameters", model.parameters.get(), all.first(model.parameters->floats())},
         {"buffers", model.buffers.get(), all.subspan(model.parameters->floats())}};
     ASSERT_TRUE(write_checkpoint(folder_ / "first", {}, blocks).ok());
-    learner_ = Learner::from(CheckpointFile::open(folder_ / "first").value(),
+    learner_ = Learner::from(CheckpointFile::open(folder_ / "first").value(), {},
                              {.optimizer = {.learning_rate = 0.1}}, nullptr)
                    .value();
     shape_ = {learner_->parameters(), learner_->floats()};

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "coordinator/batches.h"
-#include "coordinator/learner.h"
+#include "learn/learner.h"
 #include "learn/seeds.h"
 #include "support/fake_engine.h"
 
@@ -17,7 +17,7 @@ Status write_first_checkpoint(const std::filesystem::path& path, std::uint64_t s
   std::vector<float> state(model.floats());
   W5XDE_CHECK(engine.initialise(seed, state));
   const std::span<const float> all = state;
-  const std::vector<CheckpointBlock> blocks = {
+  const std::vector<NamedBlock> blocks = {
       {"parameters", model.parameters.get(), all.first(model.parameters->floats())},
       {"buffers", model.buffers.get(), all.subspan(model.parameters->floats())}};
   W5XDE_CHECK(disk.create_folder(path.parent_path()));
@@ -30,7 +30,7 @@ std::string plain_hash(const RunConfig& config, const std::shared_ptr<const Data
   const std::uint64_t slots_total = config.slots_total(batches.sampler().slots_per_epoch());
   const std::uint64_t steps_total =
       slots_total == 0 ? config.steps : (slots_total + config.step_slots() - 1) / config.step_slots();
-  const auto learner = Learner::from(checkpoint,
+  const auto learner = Learner::from(checkpoint, {},
                                      {.optimizer = config.optimizer,
                                       .schedule = parse_schedule(config.schedule, steps_total).value(),
                                       .clip_norm = config.clip_norm},

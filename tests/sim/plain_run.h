@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/file.h"
-#include "coordinator/run_config.h"
 #include "data/dataset.h"
 #include "record/checkpoint.h"
+#include "run/run_config.h"
 
 namespace w5xde {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "coordinator/run_config.h"
 #include "node/machine.h"
+#include "run/run_config.h"
 #include "sim/world/hostile.h"
 #include "sim/world/network.h"
 

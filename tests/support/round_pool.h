@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/round.h"
+#include "lease/round.h"
 
 namespace w5xde {
 

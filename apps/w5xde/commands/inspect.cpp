@@ -1,0 +1,92 @@
+// w5xde inspect: what a safetensors file, a checkpoint or a run holds.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/file.h"
+#include "commands/commands.h"
+#include "figure_text.h"
+#include "record/checkpoint.h"
+#include "record/run_database.h"
+#include "record/run_folder.h"
+#include "record/summary.h"
+#include "tensor/safetensors.h"
+
+namespace w5xde {
+
+namespace {
+
+constexpr std::size_t kStepsShown = 10;
+constexpr std::size_t kEventsShown = 10;
+
+std::string size_in_words(std::uint64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  if (bytes < 10'000'000) return fmt::format("{:.1f} KB", static_cast<double>(bytes) / 1e3);
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+Status inspect_file(const std::filesystem::path& path) {
+  W5XDE_TRY(const SafetensorsFile file, SafetensorsFile::open(path));
+  const SafetensorsContents& contents = file.contents();
+  std::uint64_t elements = 0, bytes = 0;
+  for (const auto& [name, tensor] : contents.tensors) {
+    fmt::print("{:<40} {:<5} {:<20} {:>10}\n", name, name_of(tensor.dtype()), tensor.shape().to_string(),
+               size_in_words(tensor.byte_count()));
+    elements += tensor.shape().elements();
+    bytes += tensor.byte_count();
+  }
+  for (const auto& [key, value] : contents.metadata) fmt::print("{} = {}\n", key, value);
+  fmt::print("{} tensors, {} numbers, {}\n", contents.tensors.size(), elements, size_in_words(bytes));
+  return {};
+}
+
+void print_history(const RunDatabase& database) {
+  if (const auto steps = database.steps(kStepsShown); !steps.empty()) {
+    fmt::print("\n{:>10} {:>10} {:>12} {:>12} {:>6}\n", "step", "loss", "rate", "batches/s", "nodes");
+    for (const auto& row : steps) {
+      fmt::print("{:>10} {:>10.4f} {:>12.3g} {:>12.0f} {:>6}\n", row.step, row.loss, row.learning_rate,
+                 row.batches_per_second, row.nodes);
+    }
+  }
+  for (const auto& row : database.evaluations()) {
+    fmt::print("evaluation at step {}: loss {:.4f}{}\n", row.step, row.loss,
+               std::isnan(row.accuracy) ? "" : fmt::format(", accuracy {:.4f}", row.accuracy));
+  }
+  const auto events = database.events(kEventsShown);
+  if (!events.empty()) fmt::print("\nlast events:\n");
+  for (const auto& event : events) fmt::print("{:>9.1f} s  {}\n", event.seconds, event.text);
+}
+
+Status inspect_run(const std::filesystem::path& path) {
+  W5XDE_TRY(const RunFolder folder, RunFolder::look(path));
+  if (const auto toml = MappedFile::open(folder.run_toml()); toml.ok())
+    fmt::print("{}", text_of(toml->bytes()));
+  fmt::print("\n");
+  for (const auto& checkpoint : folder.checkpoints()) {
+    const auto opened = CheckpointFile::open(checkpoint);
+    if (!opened.ok()) {
+      fmt::print("{}: {}\n", checkpoint.filename().string(), opened.error().message);
+      continue;
+    }
+    const CheckpointInfo& info = opened->info();
+    fmt::print("{}  step {}, {} samples, loss {}, {:.0f} s of training, {}\n", checkpoint.filename().string(),
+               info.step, info.samples_committed,
+               decimal_text(info.slots_committed > 0 ? info.loss_last : kUnknown, 4), info.seconds,
+               info.engine);
+  }
+  if (const auto database = RunDatabase::look(folder.database()); database.ok()) print_history(*database);
+  const auto summary = MappedFile::open(folder.summary());
+  if (!summary.ok()) return {};
+  W5XDE_TRY(const Summary read, summary_from_json(text_of(summary->bytes())));
+  fmt::print("\n{}", to_text(read));
+  return {};
+}
+
+}  // namespace
+
+ExitCode inspect(const std::filesystem::path& target) {
+  const Status status = std::filesystem::is_directory(target) ? inspect_run(target) : inspect_file(target);
+  return status.ok() ? kSuccess : report(status.error());
+}
+
+}  // namespace w5xde

@@ -1,0 +1,356 @@
+// w5xde train and w5xde serve: wires a coordinator to a run folder, its data and, for train, nodes on this
+// machine.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+
+#include "commands/batch_choice.h"
+#include "commands/commands.h"
+#include "commands/progress.h"
+#include "coordinator/coordinator.h"
+#include "local_pool/engine_host.h"
+#include "net/signals.h"
+#include "net/tcp.h"
+#include "record/process_memory.h"
+
+namespace w5xde {
+
+namespace {
+
+// Nodes of this machine end with this process. Should they miss that, they do not try for ever.
+constexpr unsigned kLocalAttemptsMax = 12;
+constexpr auto kNodesWatchedEvery = std::chrono::milliseconds(500);
+
+bool is_toml(const std::string& path) {
+  return path.ends_with(".toml");
+}
+
+std::string new_run_folder() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
+  for (int i = 0;; ++i) {
+    std::string folder = fmt::format("runs/{}{}", text, i == 0 ? "" : fmt::format("-{}", i));
+    if (!std::filesystem::exists(folder)) return folder;
+  }
+}
+
+// The settings of the run, and whether it was begun before.
+struct Asked {
+  RunConfig config;
+  std::string folder;
+};
+
+Status refuse_changes(const Given& before, const Given& now, std::vector<Setting>& settings) {
+  for (const auto& setting : settings) {
+    const auto given = now.find(setting.name);
+    const auto begun = before.find(setting.name);
+    if (!setting.fixed || given == now.end() || begun == before.end()) continue;
+    W5XDE_CHECK(setting.set(begun->second));
+    const std::string old = setting.get();
+    W5XDE_CHECK(setting.set(given->second));
+    if (setting.get() != old) {
+      return invalid(
+          fmt::format("this run was begun with {} = {}, which cannot change; leave --{} out, or begin a new "
+                      "run in another folder",
+                      setting.name, old, setting.name));
+    }
+  }
+  return {};
+}
+
+// The same command line begins a run and goes on with it: what was measured when it began is in its run.toml.
+Given without_measuring(Given given) {
+  const auto batch = given.find("batch");
+  if (batch == given.end() || batch->second != "auto") return given;
+  given.erase(batch);
+  given.erase("slots");
+  return given;
+}
+
+// A start that was refused before the first checkpoint decided nothing.
+bool begun(const std::filesystem::path& folder) {
+  const auto run = RunFolder::look(folder);
+  return run.ok() && !run->checkpoints().empty();
+}
+
+Status check_model_file(const std::string& model) {
+  if (!model.ends_with(".pt") || std::filesystem::exists(model)) return {};
+  return invalid(
+      fmt::format("there is no file {}; --model takes a TorchScript file, as "
+                  "torch.jit.script(model).save(\"{}\") makes it",
+                  model, model));
+}
+
+Result<Asked> asked_of(const TrainOptions& options) {
+  Asked asked;
+  auto settings = settings_of(asked.config);
+  asked.folder = options.run.empty() || is_toml(options.run) ? new_run_folder() : options.run;
+  const Given now = begun(asked.folder) ? without_measuring(options.given) : options.given;
+  if (is_toml(options.run)) {
+    if (!std::filesystem::exists(options.run)) {
+      return invalid(fmt::format(
+          "there is no file {}; write one, or say what to train with --model and --data", options.run));
+    }
+    W5XDE_TRY(const Given given, read_run_toml(options.run));
+    W5XDE_CHECK(apply(settings, given));
+  } else if (const auto toml = std::filesystem::path(asked.folder) / "run.toml";
+             std::filesystem::exists(toml)) {
+    W5XDE_TRY(const Given given, read_run_toml(toml));
+    if (begun(asked.folder)) W5XDE_CHECK(refuse_changes(given, now, settings));
+    W5XDE_CHECK(apply(settings, given));
+  }
+  W5XDE_CHECK(apply(settings, now));
+  W5XDE_CHECK(asked.config.check());
+  if (!begun(asked.folder)) W5XDE_CHECK(check_model_file(asked.config.model));
+  return asked;
+}
+
+struct Data {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> evaluation;
+};
+
+Result<Data> open_data(const RunConfig& config) {
+  Data data;
+  W5XDE_TRY(data.train, open_dataset(config.data, Split::train, config.seed));
+  if (config.evaluation_data.empty()) {
+    W5XDE_TRY(data.evaluation, open_dataset(config.data, Split::test, config.seed));
+  } else {
+    W5XDE_TRY(data.evaluation, open_dataset(config.evaluation_data, Split::test, config.seed));
+    if (!data.evaluation) {
+      W5XDE_TRY(data.evaluation, open_dataset(config.evaluation_data, Split::train, config.seed));
+    }
+  }
+  if (config.batch > data.train->samples() && !config.batch_measured) {
+    return invalid(fmt::format("--batch {} is more than the data has: {} samples; take {} at most",
+                               config.batch, data.train->samples(), data.train->samples()));
+  }
+  if (data.evaluation && !(data.evaluation->inputs().shape == data.train->inputs().shape)) {
+    return invalid(fmt::format("evaluation samples have shape {}, training samples {}; use data of one kind",
+                               data.evaluation->inputs().shape.to_string(),
+                               data.train->inputs().shape.to_string()));
+  }
+  return data;
+}
+
+ModelOptions model_options(const RunConfig& config, const Data& data, const std::string& device) {
+  return {.model = config.model,
+          .loss = config.loss,
+          .sample_shape = data.train->inputs().shape,
+          .classes = data.train->classes(),
+          .threads = config.threads,
+          .device = device};
+}
+
+// The run's checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so that
+// the folder is all that a run needs.
+Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const Data& data,
+                                        const std::string& device, Nursery& nursery, const Log& log) {
+  std::vector<std::string> skipped;
+  W5XDE_TRY(auto found, folder.newest(&skipped));
+  for (const std::string& line : skipped) log.error("{}", line);
+  if (found) {
+    log.normal("going on from step {} of {}", found->info().step, folder.path().string());
+    return std::move(*found);
+  }
+  std::filesystem::path model_file;
+  if (config.model.ends_with(".pt")) {
+    W5XDE_TRY(const MappedFile file, MappedFile::open(config.model));
+    model_file = folder.model_file();
+    const Bytes bytes = file.bytes();
+    W5XDE_CHECK(write_file_atomically(model_file, {&bytes, 1}));
+  }
+  W5XDE_CHECK(nursery.initialise(model_options(config, data, device), model_file, config.seed,
+                                 folder.checkpoint_path(0)));
+  return CheckpointFile::open(folder.checkpoint_path(0));
+}
+
+// What --loss auto became when the run began. Older checkpoints do not say.
+std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const Data& data) {
+  if (config.loss != "auto") return config.loss;
+  if (!begun.loss.empty()) return begun.loss;
+  return data.train->classes() > 0 ? "cross-entropy" : "mse";
+}
+
+Result<Address> listen_address(const TrainOptions& options) {
+  W5XDE_TRY(const Address address, parse_address(options.listen));
+  const bool loopback =
+      address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+  if (!loopback && !options.insecure) {
+    return invalid(
+        fmt::format("--listen {} is open to the network, and nodes do not prove who they are yet: anyone "
+                    "who reaches the port could join. Say --insecure if the network is yours",
+                    options.listen));
+  }
+  return address;
+}
+
+class Training {
+ public:
+  Training(const TrainOptions& options, Asked asked, Nursery nursery)
+      : options_(options), asked_(std::move(asked)), nursery_(std::move(nursery)), log_(options.log) {}
+
+  Result<ExitCode> run() {
+    W5XDE_TRY(const Address address, listen_address(options_));
+    W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
+    std::optional<Data> data;
+    if (asked_.config.batch_measured) {
+      W5XDE_TRY(data, open_data(asked_.config));
+      W5XDE_CHECK(measure_batch(*data));
+    }
+    W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
+    W5XDE_TRY(auto coordinator, listen(address, folder));
+    std::optional<Signals> signals(std::in_place, loop_, std::initializer_list<int>{SIGINT, SIGTERM},
+                                   [&](int) {
+                                     if (coordinator->stopped_early()) loop_.stop();
+                                     coordinator->stop("stopped");
+                                     stopped_ = true;
+                                   });
+    log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
+    if (!options_.insecure && options_.nodes == 0) {
+      log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
+    }
+    // Nodes find their way in while the data is opened.
+    if (options_.nodes > 0) {
+      W5XDE_CHECK(nursery_->start_nodes({.count = options_.nodes,
+                                         .address = {"127.0.0.1", coordinator->address().port},
+                                         .name = "node",
+                                         .device = options_.device,
+                                         .cores = options_.cores,
+                                         .model_cache = default_model_cache(),
+                                         .attempts_max = kLocalAttemptsMax}));
+    }
+    if (!data) {
+      W5XDE_TRY(data, open_data(asked_.config));
+    }
+    W5XDE_TRY(CheckpointFile checkpoint,
+              first_checkpoint(folder, asked_.config, *data, options_.device, *nursery_, log_));
+    if (options_.nodes == 0) nursery_.reset();  // a coordinator alone is small
+    std::optional<MappedFile> model_file;
+    if (asked_.config.model.ends_with(".pt")) {
+      W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
+    }
+    std::string loss = loss_of(asked_.config, checkpoint.info(), *data);
+    return train(
+        *coordinator, folder,
+        {std::move(checkpoint), data->train, data->evaluation, std::move(model_file), std::move(loss)});
+  }
+
+ private:
+  // Before any node computes here: it would be measured with them.
+  Status measure_batch(const Data& data) {
+    RunConfig& config = asked_.config;
+    const auto sizes = batch_sizes(config, data.train->samples());
+    W5XDE_TRY(trials_, nursery_->try_batches(model_options(config, data, options_.device),
+                                             config.model.ends_with(".pt") ? config.model : "", config.seed,
+                                             config.data, sizes));
+    for (const BatchTrial& trial : trials_)
+      log_.normal("{} samples a slot: {:.0f} samples/s", trial.batch, trial.samples_per_second);
+    const BatchChoice choice = choose_batch(config, trials_);
+    config.batch = choice.batch;
+    config.slots = choice.slots;
+    config.batch_measured = false;
+    log_.normal("--batch auto is --batch {} --slots {}", config.batch, config.slots);
+    return config.check();
+  }
+
+  Result<std::unique_ptr<Coordinator>> listen(const Address& address, const RunFolder& folder) {
+    const Listen listen = [&](Listener::Accepted accepted) -> Result<std::unique_ptr<Listener>> {
+      W5XDE_TRY(std::unique_ptr<Listener> listener,
+                TcpListener::listen(loop_, address, {}, std::move(accepted)));
+      return listener;
+    };
+    auto coordinator = Coordinator::start(
+        loop_, listen,
+        {.run = folder.path().filename().string(),
+         .config = asked_.config,
+         .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited),
+         .threads = std::max(1u, std::thread::hardware_concurrency()) - 1},
+        folder, log_);
+    if (coordinator.ok()) return coordinator;
+    return std::move(coordinator)
+        .error()
+        .within(fmt::format("--listen {} cannot be had; choose another port, or 0 for any that is free",
+                            options_.listen));
+  }
+
+  Result<ExitCode> train(Coordinator& coordinator, const RunFolder& folder, Coordinator::Material material) {
+    Progress progress(log_, asked_.config);
+    coordinator.on_progress = [&](const StatusReport& report) { progress.show(report); };
+    std::uint64_t memory = 0;
+    coordinator.on_finishing = [&] {
+      memory = proportional_set_bytes(getpid());
+      if (!nursery_) return;
+      for (const pid_t pid : nursery_->processes()) memory += proportional_set_bytes(pid);
+    };
+    W5XDE_CHECK(coordinator.begin(std::move(material)));
+    watch_nodes(coordinator);
+    loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); },
+                    [&] { return coordinator.step_ends_soon(); });
+    progress.end();
+    if (!coordinator.outcome()) return kInterrupted;  // the second signal does not wait
+    Summary summary = coordinator.summary();
+    summary.memory_bytes = memory;
+    summary.batch_trials = trials_;
+    const std::string json = to_json(summary);
+    W5XDE_CHECK(write_text(folder.summary(), json));
+    if (!options_.json.empty()) W5XDE_CHECK(write_text(options_.json, json));
+    const auto checkpoints = folder.checkpoints();
+    if (options_.log != LogTier::silent) {
+      fmt::print("{}", to_text(summary));
+      if (!checkpoints.empty()) fmt::print("checkpoint  {}\n", checkpoints.front().string());
+      std::fflush(stdout);
+    }
+    if (!coordinator.outcome()->ok()) return w5xde::report(coordinator.outcome()->error());
+    if (!stopped_ && !nodes_lost_) return kSuccess;
+    if (nodes_lost_) return w5xde::report(*nodes_lost_);
+    log_.normal("stopped; go on with: w5xde train {}", folder.path().string());
+    return kInterrupted;
+  }
+
+  // Nodes of this machine that are killed are started again; those that ended with an error are not. When the
+  // last of them is gone and nobody else is in, nothing would ever happen again.
+  void watch_nodes(Coordinator& coordinator) {
+    if (!nursery_ || coordinator.outcome() || stopped_ || nodes_lost_) return;
+    if (!local_end_) local_end_ = nursery_->all_ended();
+    if (local_end_ && coordinator.status().nodes.empty()) {
+      nodes_lost_ = Error(*local_end_).within("no node is left");
+      return coordinator.stop("every node of this machine has ended");
+    }
+    loop_.after(kNodesWatchedEvery, [this, &coordinator] { watch_nodes(coordinator); });
+  }
+
+  const TrainOptions& options_;
+  Asked asked_;
+  std::optional<Nursery> nursery_;  // before the log: it is forked while this process has one thread
+  Log log_;
+  AsioLoop loop_;
+  std::vector<BatchTrial> trials_;  // where the batch was measured
+  bool stopped_ = false;
+  std::optional<Error> local_end_;   // why the last node of this machine ended
+  std::optional<Error> nodes_lost_;  // the same, and nobody else was in
+};
+
+Result<ExitCode> run_training(const TrainOptions& options) {
+  W5XDE_TRY(Asked asked, asked_of(options));
+  W5XDE_TRY(const auto engine, find_engine(options.engine));
+  W5XDE_TRY(Nursery nursery,
+            Nursery::start({.engine = engine, .threads = asked.config.threads, .log = options.log}));
+  return Training(options, std::move(asked), std::move(nursery)).run();
+}
+
+}  // namespace
+
+ExitCode train(const TrainOptions& options) {
+  auto code = run_training(options);
+  return code.ok() ? *code : report(code.error());
+}
+
+}  // namespace w5xde

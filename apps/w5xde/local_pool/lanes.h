@@ -1,0 +1,42 @@
+// The engine alone: slot after slot in one process or several, no network, no coordinator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "data/dataset.h"
+#include "learn/engine.h"
+#include "run/run_config.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// A run's model, data and engine, ready to compute.
+struct Workbench {
+  RunConfig config;
+  std::shared_ptr<const Dataset> data;
+  EngineLibrary library;
+  ModelOptions model;
+
+  // `engine` is empty where it is the one beside this program.
+  static Result<Workbench> open(const RunConfig& config, const std::string& engine);
+  Result<std::unique_ptr<Engine>> make_engine() const;
+};
+
+struct LaneOptions {
+  unsigned lanes = 1;
+  double seconds = 1;
+  unsigned slots_at_once = 1;  // or 2, as nodes compute them
+};
+struct LaneFigures {
+  double slots_per_second = 0;     // of all lanes
+  std::uint64_t memory_bytes = 0;  // of the largest, at most
+};
+// Lanes are processes, as nodes are. Call before this process starts a thread.
+Result<LaneFigures> compute_in_lanes(const Workbench& bench, const LaneOptions& options);
+
+// The most memory that this process had.
+std::uint64_t peak_memory_bytes();
+
+}  // namespace w5xde

@@ -1,0 +1,17 @@
+#include "base/mode.h"
+
+#include <fmt/format.h>
+
+namespace w5xde {
+
+Result<Mode> parse_mode(std::string_view name) {
+  if (name == "sync") return Mode::sync;
+  if (name == "async") return Mode::async;
+  return invalid(fmt::format("'{}' is no mode; use sync or async", name));
+}
+
+std::string_view name_of(Mode mode) {
+  return mode == Mode::sync ? "sync" : "async";
+}
+
+}  // namespace w5xde

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string_view>
+
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// The coordinator's link, which all nodes share; each direction has the whole rate.
+struct LinkSpeed {
+  double bytes_per_second = 0;  // 0: loopback, where bytes cost what the processor takes to move them
+  double round_trip_seconds = 0;
+
+  bool loopback() const { return bytes_per_second == 0; }
+};
+
+// "loopback", or RATE[,DELAY]: "100mbit,40ms", "1gbit", "12MB/s,0.5ms". The delay is the round trip.
+Result<LinkSpeed> parse_link_speed(std::string_view text);
+
+}  // namespace w5xde

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "learn/optimizer.h"
+#include "learn/reduction.h"
+#include "learn/schedule.h"
+#include "tensor/parameter_block.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// The model as the coordinator has it: its floats, and what turns contributions into the next version of
+// them. It has never seen an engine; the checkpoint of step 0 says what the model looks like.
+class Learner {
+ public:
+  struct Options {
+    OptimizerOptions optimizer;
+    Schedule schedule;
+    double clip_norm = 0;
+  };
+  // A version of the floats: parameters, then buffers. Frames that carry it to slow nodes hold on to it.
+  using State = std::shared_ptr<AlignedBuffer>;
+
+  // What a checkpoint says beside its blocks.
+  struct Counts {
+    std::uint64_t version = 0;
+    std::uint64_t optimizer_steps = 0;
+    std::map<std::string, std::uint64_t> steps_without_gradient;  // by tensor
+  };
+  static Result<std::unique_ptr<Learner>> from(const BlockSource& blocks, const Counts& counts,
+                                               const Options& options, ThreadPool* pool);
+
+  std::uint64_t floats() const { return floats_; }
+  const std::shared_ptr<const BlockLayout>& parameters() const { return parameters_; }
+  std::uint64_t version() const { return version_; }
+  const State& state() const { return state_; }
+  Bytes state_bytes() const { return {state_->data(), floats_ * sizeof(float)}; }
+  std::uint64_t model_fingerprint() const { return fingerprint_; }
+  // Of the next version.
+  double learning_rate() const;
+  // Where the schedule is, and what the rate is multiplied with, from here on: where steps differ in size,
+  // their number does not say.
+  struct Pace {
+    std::uint64_t schedule_step = 0;
+    double factor = 1;
+  };
+  void set_pace(const Pace& pace) { pace_ = pace; }
+  std::string parameters_hash() const;
+
+  // Memory for a contribution to land in.
+  Reduction::Buffer take_buffer();
+  void give_back(Reduction::Buffer buffer);
+  std::vector<Reduction::Buffer>& spare() { return spare_; }
+
+  // One version further: the sum of contributions, divided by its samples and weighted. False, and nothing is
+  // changed (but by parts that were applied before), when the sum is not finite.
+  bool apply(const AlignedBuffer& sum, std::uint64_t samples, double weight);
+
+  // The same, part by part: the sum's floats from stepped() on, each once, until apply() takes the rest. The
+  // version at hand stays whole meanwhile; what optimizers keep does not, so that no checkpoint is taken.
+  bool steps_by_parts() const { return options_.clip_norm == 0; }  // a norm is of the whole gradient
+  bool apply_part(std::span<const float> sum, std::uint64_t samples);
+  std::uint64_t stepped() const { return stepped_; }  // floats of the next version that are there
+  const State& next() const { return next_; }         // null while there are none
+
+  // All that a checkpoint has of it. The views are good until the next apply() or
+  // apply_part().
+  std::vector<NamedBlock> blocks() const;
+  std::uint64_t optimizer_steps() const { return optimizer_.steps(); }
+  std::map<std::string, std::uint64_t> steps_without_gradient() const;
+
+ private:
+  Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<const BlockLayout> buffers,
+          const Options& options, ThreadPool* pool);
+  Status restore(const BlockSource& blocks, const Counts& counts);
+  std::span<float> floats_of(const State& state) {
+    return {reinterpret_cast<float*>(state->data()), floats_};
+  }
+  std::span<float> values() { return floats_of(state_); }
+  // Memory that no frame holds, and a copy of the version at hand in such.
+  State free_memory();
+  State copy();
+  void step(const State& state, std::uint64_t first, std::span<const float> sum, double scale, double mean);
+
+  std::shared_ptr<const BlockLayout> parameters_;
+  std::shared_ptr<const BlockLayout> buffers_;
+  Options options_;
+  ThreadPool* pool_;
+  std::uint64_t floats_;
+  std::uint64_t fingerprint_;
+  std::uint64_t version_ = 0;
+  std::optional<Pace> pace_;
+  State state_;
+  State other_;  // the version before, to be written over when nobody holds it
+  State next_;
+  std::uint64_t stepped_ = 0;
+  double rate_ = 0;  // of the step that is taken by parts
+  mutable Optimizer optimizer_;
+  std::vector<Reduction::Buffer> spare_;
+};
+
+// Whether every float is a number: one that is not would spread to the whole model.
+bool all_finite(std::span<const float> values);
+
+}  // namespace w5xde

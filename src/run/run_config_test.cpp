@@ -1,0 +1,117 @@
+#include "run/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+namespace w5xde {
+namespace {
+
+RunConfig sound() {
+  return {.model = "lenet", .data = "synthetic"};
+}
+
+std::string refusal(const std::function<void(RunConfig&)>& change) {
+  RunConfig config = sound();
+  change(config);
+  const Status status = config.check();
+  return status.ok() ? "accepted" : status.error().to_string();
+}
+
+TEST(RunConfigTest, the_defaults_with_a_model_and_data_are_sound) {
+  EXPECT_EQ(refusal([](RunConfig&) {}), "accepted");
+}
+
+TEST(RunConfigTest, what_makes_no_sense_is_refused_by_the_name_of_its_flag) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::pair<std::string, std::function<void(RunConfig&)>>> wrong = {
+      {"no model; say --model", [](RunConfig& c) { c.model = ""; }},
+      {"no data; say --data", [](RunConfig& c) { c.data = ""; }},
+      {"--batch 0", [](RunConfig& c) { c.batch = 0; }},
+      {"--slots and --accumulate", [](RunConfig& c) { c.slots = 0; }},
+      {"--slots and --accumulate", [](RunConfig& c) { c.accumulate = 0; }},
+      {"4294967296 slots a step; at most", [](RunConfig& c) { c.slots = c.accumulate = 1u << 16; }},
+      {"'huber' is no loss", [](RunConfig& c) { c.loss = "huber"; }},
+      {"--epochs", [](RunConfig& c) { c.epochs = -1; }},
+      {"--epochs", [&](RunConfig& c) { c.epochs = nan; }},
+      {"--seconds", [](RunConfig& c) { c.seconds = -1; }},
+      {"--clip-norm", [](RunConfig& c) { c.clip_norm = -1; }},
+      {"--checkpoint-seconds", [](RunConfig& c) { c.checkpoint_seconds = 0; }},
+      {"--threads", [](RunConfig& c) { c.threads = 0; }},
+      {"--keep", [](RunConfig& c) { c.keep = 0; }},
+      {"--max-staleness", [](RunConfig& c) { c.max_staleness = 0; }},
+      {"momentum", [](RunConfig& c) { c.optimizer.momentum = -1; }},
+      {"snappy", [](RunConfig& c) { c.transport.codec = "snappy"; }},
+      {"sometimes", [](RunConfig& c) { c.schedule = "sometimes"; }},
+      {"--global-batch 'large'", [](RunConfig& c) { c.growth.policy = "large"; }},
+      {"--global-batch-scaling 'cubic'", [](RunConfig& c) { c.growth.scaling = "cubic"; }},
+      {"--global-batch-every", [](RunConfig& c) { c.growth.every = 0; }},
+      {"needs --mode sync",
+       [](RunConfig& c) {
+         c.growth.policy = "auto";
+         c.mode = Mode::async;
+       }},
+      {"needs --slots 2",
+       [](RunConfig& c) {
+         c.growth.policy = "auto";
+         c.slots = 1;
+       }},
+      {"--global-batch-max 1000 is less than batch × slots: 1024",
+       [](RunConfig& c) { c.growth = {.policy = "auto", .samples_max = 1000}; }},
+      {"--gradient-codec topk:0.01 holds back",
+       [](RunConfig& c) {
+         c.growth.policy = "auto";
+         c.transport.gradient_codec = "topk:0.01";
+       }},
+      {"a cosine schedule needs to know its end",
+       [](RunConfig& c) {
+         c.schedule = "cosine";
+         c.seconds = 5;
+       }},
+  };
+  for (const auto& [reason, change] : wrong) {
+    const std::string told = refusal(change);
+    EXPECT_TRUE(told.starts_with("invalid: ")) << told;
+    EXPECT_NE(told.find(reason), std::string::npos) << told;
+  }
+}
+
+TEST(RunConfigTest, whichever_end_comes_first_is_the_end) {
+  RunConfig config = sound();
+  config.slots = 4;
+  config.accumulate = 2;
+  EXPECT_EQ(config.step_slots(), 8u);
+  EXPECT_EQ(config.slots_total(50), 50u) << "no end is given: one epoch";
+  config.steps = 5;
+  EXPECT_EQ(config.slots_total(50), 40u);
+  config.epochs = 0.5;
+  EXPECT_EQ(config.slots_total(50), 25u);
+  config.epochs = 2.01;
+  EXPECT_EQ(config.slots_total(50), 40u);
+  config.steps = 0;
+  EXPECT_EQ(config.slots_total(50), 101u) << "a part of a slot is a slot";
+  config.seconds = 9;
+  EXPECT_EQ(config.slots_total(50), 101u);
+  config.epochs = 0;
+  EXPECT_EQ(config.slots_total(50), 0u) << "time alone ends it";
+}
+
+TEST(RunConfigTest, where_steps_grow_their_number_is_no_end_in_slots) {
+  RunConfig config = sound();
+  config.growth.policy = "auto";
+  EXPECT_TRUE(config.check().ok());
+  EXPECT_EQ(config.slots_total(50), 50u);
+  config.steps = 5;
+  EXPECT_EQ(config.slots_total(50), 0u);
+  config.epochs = 2;
+  EXPECT_EQ(config.slots_total(50), 100u);
+}
+
+TEST(RunConfigTest, modes_have_names) {
+  for (const Mode mode : {Mode::sync, Mode::async}) EXPECT_EQ(parse_mode(name_of(mode)).value(), mode);
+  EXPECT_EQ(parse_mode("lockstep").error().message, "'lockstep' is no mode; use sync or async");
+}
+
+}  // namespace
+}  // namespace w5xde
