@@ -29,7 +29,7 @@ constexpr std::size_t kDeparturesKept = 20;
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;
 
-Round::Computing computing_of(const Contribution& contribution) {
+Computing computing_of(const Contribution& contribution) {
   return {static_cast<double>(contribution.compute_ns) * 1e-9, contribution.lanes};
 }
 
@@ -119,8 +119,7 @@ Status Coordinator::begin(Material material) {
                                 .steps_total = config.steps,
                                 .lease_slots_max = lease_size_.slots_max(may_use_cache()),
                                 .halves = config.growth.grows(),
-                                .crews = config.transport.crew == "auto",
-                                .dear = shape_.floats * sizeof(float) >= kDearBytes,
+                                .fastest = config.transport.crew == "auto",
                                 .lanes = config.threads == 1});
   W5XDE_CHECK(begin_growth(from));
   begin_reduction();
@@ -192,10 +191,10 @@ void Coordinator::tick() {
 
 Status Coordinator::ready(Session& session) {
   const Ready& about = session.about();
-  Place place{.lanes = about.lanes, .host = session.host()};
+  Place place{.name = session.name(), .lanes = about.lanes, .host = session.host()};
   if (options_.config.turns) place.machine = about.machine;
-  round_->join(session.id(), place);
-  round_->set_behind(session.id(), calls_newcomers());
+  round_->join(session.id(), place, swap_in_seconds(session));
+  round_->set_up_to_date(session.id(), !calls_newcomers());
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
   ++nodes_seen_;
   if (engine_.empty()) engine_ = session.about().engine;

@@ -119,6 +119,7 @@ class Coordinator final : private Session::Host {
   void measure_links();
   void measure_link(Session& session);
   double step_seconds(Session& session) const;
+  double swap_in_seconds(Session& session) const;
 
   // How things travel (coordinator/transfer.cpp).
   Status begin_transfer(const CheckpointFile& checkpoint);

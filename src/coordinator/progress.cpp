@@ -429,7 +429,7 @@ bool Coordinator::nodes_gone() const {
 
 std::size_t Coordinator::crew() const {
   if (over()) return crew_at_end_;
-  return round_ && round_->has_crew() ? round_->crew_size() : 0;
+  return round_ && round_->roster().limited() ? round_->roster().working() : 0;
 }
 
 void Coordinator::event(const std::string& text) {

@@ -32,6 +32,8 @@ void merge(std::vector<NodeSummary>& nodes, const NodeSummary& stay) {
   same->compression_ratio = stay.compression_ratio;
   same->codec_up = stay.codec_up;
   same->codec_down = stay.codec_down;
+  same->standing = stay.standing;
+  same->reason = stay.reason;
 }
 
 }  // namespace
@@ -105,13 +107,15 @@ Summary Coordinator::summary() const {
   summary.parameters_hash = learner_->parameters_hash();
   summary.audit = audit();
   report_growth(summary);
-  summary.crew = crew();
+  summary.working = crew();
   for (const NodeSummary& stay : left_) merge(summary.per_node, stay);
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     session->update_tally();
     session->tally.codec_up = describe_up(*session);
     session->tally.codec_down = describe_down(*session);
+    session->tally.standing = name_of(round_->roster().at(id).standing);
+    session->tally.reason = round_->roster().reason(id);
     merge(summary.per_node, session->tally);
   }
   std::ranges::sort(summary.per_node, {}, &NodeSummary::name);
@@ -141,7 +145,7 @@ StatusReport Coordinator::status() {
   report.step = steps_done();
   if (config.mode == Mode::sync) report.steps_total = round_->step_slots().steps();
   report_growth(report);
-  report.crew = crew();
+  report.working = crew();
   report.batches = counted_.slots_committed;
   report.epochs =
       static_cast<double>(counted_.samples_committed) / static_cast<double>(material_->data->samples());
@@ -150,7 +154,8 @@ StatusReport Coordinator::status() {
   report.batches_per_second = batches_per_second_;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
-    const double slot_seconds = round_->seconds_per_slot(id);
+    const Member& member = round_->roster().at(id);
+    const double slot_seconds = member.pace.seconds_per_slot;
     report.nodes.push_back({.name = session->name(),
                             .peer = session->peer(),
                             .engine = session->about().engine,
@@ -158,7 +163,8 @@ StatusReport Coordinator::status() {
                             .batches_per_second = slot_seconds > 0 ? 1 / slot_seconds : 0,
                             .lanes = session->tally.lanes,
                             .round_trip_ms = seconds_of(session->connection().link().round_trip) * 1e3,
-                            .late = round_->late(id),
+                            .standing = std::string(name_of(member.standing)),
+                            .reason = round_->roster().reason(id),
                             .codec_up = describe_up(*session),
                             .codec_down = describe_down(*session)});
   }

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "coordinator/coordinator.h"
+#include "lease/tuning.h"
 
 namespace w5xde {
 
@@ -146,19 +147,20 @@ void Coordinator::choose_gradient_codecs() {
   const bool up = transport.gradient_codec == "auto", down = transport.parameter_codec == "auto";
   // While a checkpoint is written, what nodes were shown must stay.
   if ((!up && !down) || writing_) return;
-  const auto computing_nodes = static_cast<double>(std::max<std::size_t>(1, round_->crew_size()));
+  const auto computing_nodes = static_cast<double>(std::max<std::size_t>(1, round_->roster().working()));
   double slowest_down = 0, longest = 0;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     const double share = static_cast<double>(options_.config.step_slots()) / computing_nodes;
-    const double computing = share * round_->seconds_per_slot(id);
+    const Member& member = round_->roster().at(id);
+    const double computing = share * member.pace.seconds_per_slot;
     longest = std::max(longest, computing);
     const double rate = session->outgoing_bytes_per_second();
-    if (rate > 0 && (round_->takes_part(id) || round_->is_called(id)))
+    if (rate > 0 && (member.works() || member.standing == Standing::catching_up))
       slowest_down = slowest_down == 0 ? rate : std::min(slowest_down, rate);
     if (!up) continue;
     // One that has sent nothing yet: as others, over a link that is the same both ways.
-    const double mean = share * round_->mean_seconds_per_slot();
+    const double mean = share * round_->roster().mean_seconds_per_slot();
     const double rate_up = session->connection().incoming_bytes_per_second();
     GradientPolicy& policy =
         gradient_policies_.try_emplace(id, *shape_.parameters, kAutomaticDensity).first->second;
@@ -197,7 +199,8 @@ void Coordinator::bring_up_to_date() {
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     const bool follows = broadcast_->follows(session->version_sent(), *learner_);
-    const bool called = round_->is_called(id);
+    const Member& member = round_->roster().at(id);
+    const bool called = member.standing == Standing::catching_up;
     if (const auto since = catching_up_.find(id); since != catching_up_.end()) {
       if (session->connection().all_arrived()) {
         // Versions have come and gone meanwhile; what it still lacks takes no longer than that.
@@ -206,12 +209,12 @@ void Coordinator::bring_up_to_date() {
       } else if (loop_.now() - since->second > kCatchUpPatience) {
         round_->set_late(id);
       }
-    } else if (called && round_->is_behind(id)) {
+    } else if (called && !member.up_to_date) {
       catching_up_[id] = loop_.now();
       if (follows) continue;
       if (Status sent = send_parameters(*session); !sent.ok()) session->close(std::move(sent).error());
-    } else if (!called && !round_->takes_part(id)) {
-      round_->set_behind(id, !follows);
+    } else if (!called && !member.works()) {
+      round_->set_up_to_date(id, follows);
     }
   }
 }
@@ -280,7 +283,8 @@ void Coordinator::measure_links() {
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     measure_link(*session);
-    if (!round_->has_crew() || session->tally.batches == 0 || !round_->takes_part(id)) continue;
+    if (!round_->roster().limited() || session->tally.batches == 0 || !round_->roster().at(id).works())
+      continue;
     Costs& costs = links[session->host()];
     costs.exchange += session->exchange_seconds();
     costs.step += step_seconds(*session);
@@ -288,7 +292,7 @@ void Coordinator::measure_links() {
   }
   for (const auto& [id, session] : sessions_) {
     const auto link = links.find(session->host());
-    if (!session->is_ready() || link == links.end() || !round_->takes_part(id)) continue;
+    if (!session->is_ready() || link == links.end() || !round_->roster().at(id).works()) continue;
     round_->set_exchange_seconds(id, link->second.exchange / link->second.nodes);
     round_->set_step_seconds(id, link->second.step / link->second.nodes);
   }
@@ -297,9 +301,17 @@ void Coordinator::measure_links() {
 void Coordinator::measure_link(Session& session) {
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
   round_->set_step_seconds(session.id(), step_seconds(session));
+  round_->set_swap_in_seconds(session.id(), swap_in_seconds(session));
+}
+
+// What a node that has rested lacks: a version of the parameters, and samples where nodes keep them.
+double Coordinator::swap_in_seconds(Session& session) const {
   const Dataset& data = *material_->data;
-  const std::uint64_t sample_bytes = data.inputs().sample_bytes() + data.targets().sample_bytes();
-  round_->set_settled(session.id(), uses_cache(session) && data.samples() * sample_bytes >= kDearBytes);
+  std::uint64_t bytes = shape_.floats * sizeof(float);
+  if (uses_cache(session))
+    bytes += data.samples() * (data.inputs().sample_bytes() + data.targets().sample_bytes());
+  const double rate = session.outgoing_bytes_per_second();
+  return static_cast<double>(bytes) * std::max(kSecondsPerByte, rate > 0 ? 1 / rate : 0);
 }
 
 double Coordinator::step_seconds(Session& session) const {
@@ -343,9 +355,10 @@ Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<
   if (!all_finite(feedback)) return corrupt("feedback with NaN or infinity");
   const bool awaited = feedback_->gathering();
   if (about.leaving) {
+    round_->set_leaving(session.id());
     feedback_->take_over(session.id(), feedback, about.taken_over);
   } else {
-    const bool rests = round_->has_crew() && !round_->takes_part(session.id());
+    const bool rests = round_->roster().limited() && !round_->roster().at(session.id()).works();
     feedback_->gathered(session.id(), feedback, rests || run_over());
   }
   if (awaited) write_once_gathered();
@@ -356,8 +369,9 @@ void Coordinator::hand_over_feedback() {
   // The heir's copy, if it is on its way, is from before.
   if (!feedback_->orphaned() || feedback_->gathering() || writing_ || phase_ != Phase::training) return;
   const auto heir = std::ranges::find_if(sessions_, [&](const auto& member) {
-    return member.second->is_ready() && !member.second->is_leaving() && round_->takes_part(member.first) &&
-           feedback_->may_hand_over_to(member.first) && answer_form(*member.second).form == Form::gradient;
+    return member.second->is_ready() && !member.second->is_leaving() &&
+           round_->roster().at(member.first).works() && feedback_->may_hand_over_to(member.first) &&
+           answer_form(*member.second).form == Form::gradient;
   });
   if (heir == sessions_.end()) return;
   if (Status sent = heir->second->send_feedback(feedback_->hand_over(heir->first)); !sent.ok())

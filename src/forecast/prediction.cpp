@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "forecast/rehearsal.h"
 #include "forecast/traffic.h"
-#include "lease/round.h"
+#include "lease/apportion.h"
 #include "wire/messages.h"
 
 namespace w5xde {

@@ -38,7 +38,7 @@ class Stage {
         actors_(std::min(options.nodes, options.lanes > 0 ? options.lanes + kResting : options.slots)),
         random_(seed) {
     for (NodeId id = 0; id < actors_.size(); ++id) {
-      round_.join(id, {.machine = "theirs", .lanes = options.lanes, .host = ""});
+      round_.join(id, {.name = "", .machine = "theirs", .lanes = options.lanes, .host = ""});
       round_.set_exchange_seconds(id, options.exchange_seconds);
     }
   }

@@ -51,8 +51,7 @@ void Ledger::skip(std::uint32_t slot) {
   ++answered_slots_;
 }
 
-std::optional<SlotBlock> Ledger::lease(std::uint32_t slots_max, const Holder& holder,
-                                       std::uint32_t slots_min) {
+bool Ledger::lease(std::uint32_t slots_max, Grant& grant, std::uint32_t slots_min) {
   assert(slots_max > 0);
   // The largest that fits; if all are too large, the smallest of them, so that large ones stay whole.
   auto best = open_.upper_bound(slots_max);
@@ -61,26 +60,27 @@ std::optional<SlotBlock> Ledger::lease(std::uint32_t slots_max, const Holder& ho
   } else if (slots_min > slots_max) {
     best = open_.lower_bound(slots_min);
   }
-  if (best == open_.end()) return std::nullopt;
+  if (best == open_.end()) return false;
   Entry& entry = entries_.at(*best->second.begin());
   close(entry.block);
   while (entry.block.slot_count > slots_max) split(entry);
-  entry.holders.push_back(holder);
-  return entry.block;
-}
-
-bool Ledger::lease_block(SlotBlock block, const Holder& holder) {
-  const auto found = entries_.find(block.first_slot);
-  if (found == entries_.end() || found->second.block != block || !found->second.open()) return false;
-  close(block);
-  found->second.holders.push_back(holder);
+  grant.block = entry.block;
+  entry.holders.push_back(grant);
   return true;
 }
 
-void Ledger::lease_again(SlotBlock block, const Holder& holder) {
-  Entry& entry = entries_.at(block.first_slot);
-  assert(entry.block == block && !entry.answered && !entry.holders.empty());
-  entry.holders.push_back(holder);
+bool Ledger::lease_block(const Grant& grant) {
+  const auto found = entries_.find(grant.block.first_slot);
+  if (found == entries_.end() || found->second.block != grant.block || !found->second.open()) return false;
+  close(grant.block);
+  found->second.holders.push_back(grant);
+  return true;
+}
+
+void Ledger::lease_again(const Grant& grant) {
+  Entry& entry = entries_.at(grant.block.first_slot);
+  assert(entry.block == grant.block && !entry.answered && !entry.holders.empty());
+  entry.holders.push_back(grant);
 }
 
 bool Ledger::answer(SlotBlock block) {
@@ -116,13 +116,13 @@ std::uint32_t Ledger::void_leases(Entry& entry, const Gone& gone) {
 std::uint32_t Ledger::reject(SlotBlock block, LeaseId lease) {
   const auto found = entries_.find(block.first_slot);
   if (found == entries_.end() || found->second.block != block) return 0;
-  return void_leases(found->second, [&](const Holder& holder) { return holder.lease == lease; });
+  return void_leases(found->second, [&](const Grant& holder) { return holder.lease == lease; });
 }
 
 std::uint32_t Ledger::release(NodeId node) {
   std::uint32_t opened = 0;
   for (auto& [first, entry] : entries_) {
-    opened += void_leases(entry, [&](const Holder& holder) { return holder.node == node; });
+    opened += void_leases(entry, [&](const Grant& holder) { return holder.node == node; });
   }
   return opened;
 }

@@ -21,18 +21,27 @@ namespace w5xde {
 using NodeId = std::uint32_t;
 using LeaseId = std::uint64_t;
 
+// A lease that is out: who holds which slots of which step, and since when.
+struct Grant {
+  NodeId node = 0;
+  LeaseId lease = 0;
+  Instant since;
+  Work work = Work::train;
+  std::uint64_t step = 0;
+  SlotBlock block;
+  std::uint32_t lanes = 1;  // that the node may compute it in
+
+  bool is_of(Work other_work, std::uint64_t other_step) const {
+    return work == other_work && step == other_step;
+  }
+};
+
 class Ledger {
  public:
-  // A lease that is out.
-  struct Holder {
-    NodeId node = 0;
-    LeaseId lease = 0;
-    Instant since;
-  };
   struct Entry {
     SlotBlock block;
     bool answered = false;
-    std::vector<Holder> holders;  // none: open, or answered
+    std::vector<Grant> holders;  // none: open, or answered
 
     bool open() const { return !answered && holders.empty(); }
   };
@@ -46,13 +55,13 @@ class Ledger {
   std::uint32_t answered_slots() const { return answered_slots_; }
   bool complete() const { return answered_slots_ == slots_; }
 
-  // Leases the largest open block of at most slots_max slots (at least 1), cut from a larger one if need be.
-  // None when no open block has as many as slots_min.
-  std::optional<SlotBlock> lease(std::uint32_t slots_max, const Holder& holder, std::uint32_t slots_min = 1);
-  // Leases this very block. False: it is not open, or was cut since.
-  bool lease_block(SlotBlock block, const Holder& holder);
+  // Leases the largest open block of at most slots_max slots (at least 1), cut from a larger one if need be,
+  // and sets grant.block. False when no open block has as many as slots_min.
+  bool lease(std::uint32_t slots_max, Grant& grant, std::uint32_t slots_min = 1);
+  // Leases the very block that `grant` names. False: it is not open, or was cut since.
+  bool lease_block(const Grant& grant);
   // Leases a block that is out a second time.
-  void lease_again(SlotBlock block, const Holder& holder);
+  void lease_again(const Grant& grant);
 
   // True: the block is answered now, and other leases of it are void. False: it was answered before, or is no
   // block that was leased.

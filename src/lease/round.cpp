@@ -1,342 +1,388 @@
 #include "lease/round.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cmath>
+#include <numeric>
+#include <tuple>
 #include <utility>
+
+#include "lease/tuning.h"
 
 namespace w5xde {
 
-namespace {
-
-// An estimate is a mean over about this long, whatever a lease takes: a node that was preempted for once must
-// not get a smaller share, one that is really slower must.
-constexpr double kMeanSeconds = 2;
-constexpr double kSmoothingMin = 0.005, kSmoothingMax = 0.3;
-// async: leases are as long as this, where slots are short: a frame a slot would cost more than the slot.
-constexpr double kAsyncLeaseSeconds = 0.004;
-// So that a turn is long beside what nodes still hold when it ends, and beside the cold start of those that
-// follow.
-constexpr std::uint64_t kLeasesATurn = 16;
-// Of few nodes, all are looked at with every answer. Of more, so often that each is looked at this many times
-// for every answer that it gives, and after this long in any case.
-constexpr std::size_t kFewNodes = 32;
-constexpr std::size_t kLooksANode = 8;
-constexpr Duration kLookAtAllEvery = std::chrono::milliseconds(10);
-
-}  // namespace
-
-std::uint32_t async_lease_slots(double seconds_per_slot, std::uint32_t slots_max, std::uint32_t grain) {
-  if (grain > 0) return grain;
-  const double wanted = seconds_per_slot == 0 ? 1 : kAsyncLeaseSeconds / seconds_per_slot;
-  return std::bit_floor(static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, slots_max)));
-}
-
+// Where nobody waits for anybody (async) there is no step to make shorter: all work.
 Round::Round(const Options& options)
     : options_(options),
-      step_slots_({.slots = options.slots,
-                   .first_step = options.first_step,
-                   .first_slot = options.first_slot,
-                   .slots_total = options.slots_total,
-                   .steps_total = options.steps_total}),
-      front_step_(options.first_step),
-      next_step_(options.first_step) {
-  // Where nobody waits for anybody, there is no step to make shorter.
-  if (options_.mode == Mode::async) options_.crews = false;
-}
+      steps_({.slots = {.slots = options.slots,
+                        .first_step = options.first_step,
+                        .first_slot = options.first_slot,
+                        .slots_total = options.slots_total,
+                        .steps_total = options.steps_total},
+              .slots_ahead = options.slots_ahead,
+              .lease_slots_max = options.lease_slots_max,
+              .halves = options.halves}),
+      roster_({.fastest = options.fastest && options.mode == Mode::sync, .lanes = options.lanes}) {}
 
 void Round::grow(std::uint64_t step, std::uint32_t slots) {
-  assert(options_.mode == Mode::sync && (steps_.empty() || step > steps_.back().number));
-  step_slots_.grow(step, slots);
+  assert(options_.mode == Mode::sync && (drained() || step > steps_.training().back().number));
+  steps_.slots().grow(step, slots);
 }
 
-Ledger Round::ledger_of(std::uint64_t step) const {
-  const std::uint32_t slots = slots_of(step);
-  const std::uint32_t half = std::max(1u, std::bit_ceil(slots) / 2);
-  Ledger ledger(slots, options_.halves ? std::min(half, options_.lease_slots_max) : options_.lease_slots_max);
-  const std::uint64_t first = step_slots_.first_slot_of(step);
-  for (const auto& [from, end] : options_.slots_ahead) {
-    for (std::uint64_t slot = std::max(from, first); slot < std::min(end, first + slots); ++slot)
-      ledger.skip(static_cast<std::uint32_t>(slot - first));
-  }
-  return ledger;
-}
+// ---- Nodes
 
-bool Round::next_step_past_end() const {
-  return slots_of(next_step_) == 0;
-}
-
-void Round::join(NodeId node, const Place& place) {
+void Round::join(NodeId node, const Place& place, double swap_in_seconds) {
   look_at_all_ = true;
-  nodes_[node].host = place.host;
-  turns_.join(node, place);
-  if (options_.crews && options_.dear && !guessed_from_) crew_.probe();
-  crew_.disturbed();
+  roster_.join(node, place, swap_in_seconds);
 }
 
 void Round::leave(NodeId node) {
-  if (nodes_.erase(node) == 0) return;
+  if (roster_.find(node) == nullptr) return;
   look_at_all_ = true;
-  turns_.leave(node);
-  crew_.disturbed();
-  for (Step& step : steps_) slots_leased_again_ += step.ledger.release(node);
-  if (evaluation_) evaluation_->ledger.release(node);
+  roster_.leave(node);
+  slots_leased_again_ += steps_.release(node);
 }
 
 void Round::caught_up(NodeId node) {
-  nodes_.at(node).behind = nodes_.at(node).late = false;
+  roster_.clear_late(roster_.at(node));
+  roster_.set_up_to_date(node, true);
   look_at_all_ = true;
 }
 
-Round::Step* Round::step_of(Work work, std::uint64_t number) {
-  if (work == Work::evaluate) return evaluation_ ? &*evaluation_ : nullptr;
-  const auto found = std::ranges::lower_bound(steps_, number, {}, &Step::number);
-  return found == steps_.end() || found->number != number ? nullptr : &*found;
+void Round::set_leaving(NodeId node) {
+  roster_.set_leaving(node);
+  look_at_all_ = true;
 }
 
-void Round::measure(Node& node, const Held& held, const Computing& computing, Instant now) {
-  const Step* step = step_of(held.work, held.step);
-  const Instant since = step == nullptr ? held.since : std::max(held.since, step->begun);
-  const double slots = held.block.slot_count;
-  // Evaluating a slot is no measure of training one.
-  const bool train = held.work == Work::train;
-  if (train) {
-    const double fading = Round::fading(node);
-    for (double* estimate : {&node.seconds_per_slot, &node.first_lag, &node.next_lag}) *estimate *= fading;
-    node.left_out_seconds = 0;
-  }
-  // A plain mean at first. The very first answer, with everything cold, is forgotten when there is a second.
-  const double mean = 1.0 / static_cast<double>(std::max<std::uint64_t>(node.answers, 1));
-  ++node.answers;
-  const double smoothing =
-      std::max(mean, std::clamp(seconds_of(now - since) / kMeanSeconds, kSmoothingMin, kSmoothingMax));
-  const auto learn = [&](double& estimate, double measured) {
-    estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
-  };
-  if (train) {
-    const std::uint32_t lanes = std::clamp(computing.lanes, 1u, held.lanes);
-    // It has other cores than before, and it would take many leases to get over that. Where a lease was
-    // merely too small for all of them, less may not mean slower: a quota may hold for all cores together.
-    if (held.lanes != node.lanes_max)
-      node.seconds_per_slot *= static_cast<double>(node.lanes) / static_cast<double>(lanes);
-    node.lanes = lanes;
-    node.lanes_max = held.lanes;
-    const double measured = computing.seconds / slots;
-    if (node.seconds_per_slot > 0)
-      learn(node.deviation, std::min(1.0, std::abs(measured / node.seconds_per_slot - 1)));
-    learn(node.seconds_per_slot, measured);
-  }
-  learn(node.turnaround, seconds_of(now - since) / slots);
-  // Beside the computing: where it had the lease before it could begin.
-  if (step != nullptr && held.since <= std::max(step->begun, node.answered_at)) {
-    const bool first = node.answered_at < step->begun;
-    const double busy = seconds_of(now - (first ? step->begun : node.answered_at));
-    learn(first ? node.first_lag : node.next_lag, std::max(0.0, busy - computing.seconds));
-  }
-  node.answered_at = now;
-  node.late = false;
+std::size_t Round::nodes_on_time() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(roster_.members(), [](const auto& entry) { return entry.second.present(); }));
 }
 
-Round::Verdict Round::answer(NodeId id, LeaseId lease, SlotBlock block, const Computing& computing,
-                             Instant now) {
-  const auto node = nodes_.find(id);
-  if (node == nodes_.end() || lease == 0 || lease >= next_lease_) return Verdict::unknown;
-  answered_.push_back(id);
+// ---- Answers
+
+// An answer, good or bad: it is not late any more, and may get its next lease.
+void Round::heard_from(NodeId node) {
+  roster_.clear_late(roster_.at(node));
+  answered_.push_back(node);
   ++answers_since_;
-  const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
-  if (found == node->second.held.end()) {
+}
+
+void Round::measure(Member& member, const Grant& grant, const Computing& computing, Instant now) {
+  const Step* step = steps_.find(grant.work, grant.step);
+  member.pace.measure(grant, step == nullptr ? std::nullopt : std::optional(step->begun), computing, now);
+}
+
+Round::Verdict Round::answer(NodeId node, LeaseId lease, SlotBlock block, const Computing& computing,
+                             Instant now) {
+  Member* member = roster_.find(node);
+  if (member == nullptr || lease == 0 || lease >= next_lease_) return Verdict::unknown;
+  const auto found = std::ranges::find(member->held, lease, &Grant::lease);
+  if (found != member->held.end() && found->block != block) return Verdict::unknown;
+  heard_from(node);
+  if (found == member->held.end()) {
     // Leased once (lease numbers are never reused), and void since: its step was committed without it.
     ++duplicates_dropped_;
-    node->second.late = false;
-    if (node->second.missed && node->second.missed->lease == lease)
-      measure(node->second, *std::exchange(node->second.missed, std::nullopt), computing, now);
+    if (member->missed && member->missed->lease == lease)
+      measure(*member, *std::exchange(member->missed, std::nullopt), computing, now);
     return Verdict::duplicate;
   }
-  const Held held = *found;
-  if (held.block != block) return Verdict::unknown;
-  node->second.held.erase(found);
-  measure(node->second, held, computing, now);
-  Step* step = step_of(held.work, held.step);
+  const Grant grant = *found;
+  member->held.erase(found);
+  measure(*member, grant, computing, now);
+  Step* step = steps_.find(grant.work, grant.step);
   if (step == nullptr || !step->ledger.answer(block)) {
     ++duplicates_dropped_;
     return Verdict::duplicate;
   }
-  if (options_.mode == Mode::async && held.work == Work::train && step->ledger.complete()) {
-    steps_.erase(std::ranges::lower_bound(steps_, held.step, {}, &Step::number));
-    front_step_ = steps_.empty() ? next_step_ : steps_.front().number;
-  }
+  if (options_.mode == Mode::async && grant.work == Work::train && step->ledger.complete())
+    steps_.close(grant.step);
   return Verdict::accepted;
 }
 
-bool Round::awaits(NodeId id, LeaseId lease) const {
-  const auto node = nodes_.find(id);
-  if (node == nodes_.end() || steps_.empty()) return false;
-  const auto held = std::ranges::find(node->second.held, lease, &Held::lease);
-  if (held == node->second.held.end() || !held->is_of(steps_.front())) return false;
-  const auto entry = steps_.front().ledger.entries().find(held->block.first_slot);
-  return entry != steps_.front().ledger.entries().end() && !entry->second.answered;
+bool Round::awaits(NodeId node, LeaseId lease) const {
+  if (!holds(node, lease) || drained()) return false;
+  const Step& front = steps_.training().front();
+  const Grant grant = *std::ranges::find(roster_.at(node).held, lease, &Grant::lease);
+  if (!grant.is_of(front.work, front.number)) return false;
+  const auto entry = front.ledger.entries().find(grant.block.first_slot);
+  return entry != front.ledger.entries().end() && !entry->second.answered;
 }
 
-void Round::answered_nothing(NodeId id) {
-  const auto node = nodes_.find(id);
-  if (node == nodes_.end()) return;
-  node->second.late = false;
-  answered_.push_back(id);
-  ++answers_since_;
+void Round::answered_nothing(NodeId node) {
+  if (roster_.find(node) != nullptr) heard_from(node);
 }
 
-bool Round::holds(NodeId id, LeaseId lease) const {
-  const auto node = nodes_.find(id);
-  return node != nodes_.end() &&
-         std::ranges::find(node->second.held, lease, &Held::lease) != node->second.held.end();
+bool Round::holds(NodeId node, LeaseId lease) const {
+  const auto found = roster_.members().find(node);
+  return found != roster_.members().end() &&
+         std::ranges::find(found->second.held, lease, &Grant::lease) != found->second.held.end();
 }
 
-Round::Rejection Round::reject(NodeId id, LeaseId lease, SlotBlock block, Next next) {
-  const auto node = nodes_.find(id);
-  if (node == nodes_.end()) return Rejection::unknown;
-  // It has answered, if not well.
-  node->second.late = false;
+Round::Rejection Round::reject(NodeId node, LeaseId lease, SlotBlock block, Next next) {
+  Member* member = roster_.find(node);
+  if (member == nullptr) return Rejection::unknown;
+  roster_.clear_late(*member);  // it has answered, if not well
   look_at_all_ = true;
-  const auto found = std::ranges::find(node->second.held, lease, &Held::lease);
-  if (found == node->second.held.end() || found->block != block) return Rejection::unknown;
-  const Held held = *found;
-  node->second.held.erase(found);
-  Step* step = step_of(held.work, held.step);
+  const auto found = std::ranges::find(member->held, lease, &Grant::lease);
+  if (found == member->held.end() || found->block != block) return Rejection::unknown;
+  const Grant grant = *found;
+  member->held.erase(found);
+  Step* step = steps_.find(grant.work, grant.step);
   if (step == nullptr) return Rejection::unknown;
   if (step->ledger.entries().at(block.first_slot).answered) return Rejection::settled;
-  const std::uint32_t opened = step->ledger.reject(block, lease);
-  slots_leased_again_ += opened;
-  if (next == Next::another) refused_.push_back({.by = id, .step = held.step, .block = block});
+  slots_leased_again_ += step->ledger.reject(block, lease);
+  if (next == Next::another) refusals_.add(node, grant.step, block);
   return Rejection::leased_again;
 }
 
-bool Round::front_complete() const {
-  return !steps_.empty() && steps_.front().number == front_step_ && steps_.front().ledger.complete();
-}
+// ---- Steps
 
 bool Round::front_ends_soon() const {
-  if (options_.mode != Mode::sync || steps_.empty() || steps_.front().ledger.open_slots() > 0) return false;
-  return std::ranges::any_of(nodes_, [&](const auto& node) {
-    return takes_part(node.first, node.second) && node.second.held_leases(steps_.front()) == 0;
+  if (options_.mode != Mode::sync || drained() || steps_.training().front().ledger.open_slots() > 0)
+    return false;
+  return std::ranges::any_of(roster_.members(), [&](const auto& entry) {
+    return entry.second.works() && entry.second.held_leases(Work::train, front_step()) == 0;
   });
 }
 
 void Round::commit(Instant now) {
   assert(options_.mode == Mode::sync && front_complete());
-  const Instant begun = steps_.front().begun;
-  const auto left_out = [&](const auto& member) {
-    return takes_part(member.first, member.second) && member.second.held.empty() &&
-           member.second.answered_at < begun;
+  const Instant begun = steps_.training().front().begun;
+  const auto is_unused = [&](const auto& entry) {
+    return entry.second.works() && entry.second.held.empty() && entry.second.pace.answered_at < begun;
   };
-  // However many they are, there is one to try about as often.
-  const auto idle = static_cast<double>(std::ranges::count_if(nodes_, left_out));
-  for (auto& member : nodes_) {
-    if (left_out(member)) member.second.left_out_seconds += seconds_of(now - begun) / idle;
+  // However many they are, one of them is tried about equally often.
+  const auto unused = static_cast<double>(std::ranges::count_if(roster_.members(), is_unused));
+  for (auto& entry : roster_.members()) {
+    if (is_unused(entry)) entry.second.pace.unused_seconds += seconds_of(now - begun) / unused;
   }
-  for (auto& [id, node] : nodes_) {
-    const auto is_over = [&](const Held& held) {
-      return held.work == Work::train && held.step == front_step_;
-    };
+  const auto is_over = [&](const Grant& grant) { return grant.is_of(Work::train, front_step()); };
+  for (auto& [node, member] : roster_.members()) {
     // A newcomer that others did not wait for: it gets more when it has answered.
-    if (const auto missed = std::ranges::find_if(node.held, is_over);
-        missed != node.held.end() && !node.measured()) {
-      node.missed = *missed;
-      node.late = true;
+    if (const auto missed = std::ranges::find_if(member.held, is_over);
+        missed != member.held.end() && !member.pace.measured()) {
+      member.missed = *missed;
+      Roster::set_late(member);
     }
-    std::erase_if(node.held, is_over);
+    std::erase_if(member.held, is_over);
   }
-  if (options_.crews && committed_at_ != Instant()) {
-    crew_rotates_ = crew_takes_turns();
-    crew_.step_done(seconds_of(now - committed_at_), crew_pool());
-  }
+  if (committed_at_ != Instant()) roster_.step_done(seconds_of(now - committed_at_), slots_of(front_step()));
   committed_at_ = now;
   look_at_all_ = true;
-  steps_.pop_front();
-  ++front_step_;
-  if (!steps_.empty()) steps_.front().begun = now;
-}
-
-std::string Round::imbalance() const {
-  const auto look_at = [this](const Step& step) -> std::string {
-    if (!step.ledger.balanced()) return "the slots of step " + std::to_string(step.number) + " do not add up";
-    for (const auto& at : step.ledger.entries()) {
-      const Ledger::Entry& entry = at.second;
-      for (const Ledger::Holder& holder : entry.holders) {
-        const auto node = nodes_.find(holder.node);
-        const bool held =
-            node != nodes_.end() && std::ranges::any_of(node->second.held, [&](const Held& lease) {
-              return lease.lease == holder.lease && lease.block == entry.block && lease.is_of(step);
-            });
-        if (!held) return "nobody holds lease " + std::to_string(holder.lease);
-      }
-    }
-    return {};
-  };
-  for (const Step& step : steps_) {
-    if (std::string wrong = look_at(step); !wrong.empty()) return wrong;
-  }
-  return evaluation_ ? look_at(*evaluation_) : std::string();
+  steps_.close_front(now);
 }
 
 void Round::begin_evaluation(std::uint32_t slots, Instant now, std::uint32_t lease_slots_max) {
-  crew_.disturbed();
+  roster_.disturbed();
   look_at_all_ = true;
-  evaluation_.emplace(Step{.work = Work::evaluate, .begun = now, .ledger = Ledger(slots, lease_slots_max)});
+  steps_.evaluation().emplace(
+      Step{.work = Work::evaluate, .begun = now, .ledger = Ledger(slots, lease_slots_max)});
 }
 
 void Round::end_evaluation() {
   // What a slow node still holds of it must not answer the next one.
-  for (auto& [id, node] : nodes_) {
-    std::erase_if(node.held, [](const Held& held) { return held.work == Work::evaluate; });
-  }
-  evaluation_.reset();
+  for (auto& [node, member] : roster_.members())
+    std::erase_if(member.held, [](const Grant& grant) { return grant.work == Work::evaluate; });
+  steps_.evaluation().reset();
   look_at_all_ = true;
 }
 
+void Round::hold(bool held) {
+  held_ = held;
+  look_at_all_ = true;
+}
+
+void Round::pause_training(bool paused) {
+  look_at_all_ = look_at_all_ || paused != paused_;
+  paused_ = paused;
+}
+
 void Round::open_steps(Instant now) {
-  const auto open = [&] {
-    // Not in the middle of a step: who has begun with it goes on.
-    if (options_.mode == Mode::sync) take_turns(now, kLeasesATurn);
-    steps_.push_back({.number = next_step_, .begun = now, .ledger = ledger_of(next_step_)});
-    ++next_step_;
-  };
   if (held_) return;
   if (options_.mode == Mode::sync) {
-    while (steps_.size() < 2 && !next_step_past_end()) open();
+    while (steps_.training().size() < 2 && !steps_.all_opened()) {
+      // Turns end between steps: who has begun with one goes on with it.
+      roster_.rotate(now, kLeasesPerTurn);
+      steps_.open(now);
+    }
     return;
   }
   std::uint64_t open_slots = 0;
-  for (const Step& step : steps_) open_slots += step.ledger.open_slots();
-  while (open_slots < nodes_.size() * options_.slots && !next_step_past_end()) {
-    open();
-    open_slots += steps_.back().ledger.open_slots();
-    if (steps_.back().ledger.complete()) steps_.pop_back();
+  for (const Step& step : steps_.training()) open_slots += step.ledger.open_slots();
+  while (open_slots < nodes() * options_.slots && !steps_.all_opened()) {
+    steps_.open(now);
+    open_slots += steps_.training().back().ledger.open_slots();
+    steps_.drop_complete_back();
   }
-  front_step_ = steps_.empty() ? next_step_ : steps_.front().number;
 }
 
-void Round::take_turns(Instant now, std::uint64_t leases_min) {
-  turns_.set_at_once(nodes_at_once());
-  turns_.advance(now, leases_min, [this](NodeId id) { return nodes_.at(id).late; });
+std::string Round::imbalance() const {
+  return steps_.imbalance([this](const Grant& grant) { return holds(grant.node, grant.lease); });
 }
+
+// ---- Shares
+
+// In how many seconds the node will have answered what it holds of a step; holding nothing, when an answer of
+// no slot at all could be here. Of a step ahead: counted from its begin. Where all are alike, measured lags
+// are noise.
+double Round::ready_in(const Member& member, const Step& step, double seconds_per_slot, bool alike,
+                       Instant now) const {
+  const Pace& pace = member.pace;
+  const auto leases = static_cast<double>(member.held_leases(step.work, step.number));
+  const double first_lag = pace.trust() * (!alike && pace.first_lag > 0 ? pace.first_lag : pace.step_seconds);
+  const double next_lag = alike ? 0 : pace.next_lag;
+  const double computing = member.held_slots(step.work, step.number) * seconds_per_slot;
+  if (is_ahead(step)) return first_lag + computing + std::max(0.0, leases - 1) * next_lag;
+  const auto oldest = std::ranges::find_if(
+      member.held, [&](const Grant& grant) { return grant.is_of(step.work, step.number); });
+  const Instant leased = oldest == member.held.end() ? now : oldest->since;
+  const double exchange = pace.trust() * std::min(pace.exchange_seconds, pace.step_seconds);
+  const bool first = pace.answered_at < step.begun;
+  const double from = first ? seconds_of(step.begun - now) + first_lag : seconds_of(pace.answered_at - now);
+  const double lag = std::max(0.0, leases - (first ? 1 : 0)) * next_lag;
+  return std::max(0.0, std::max(from, seconds_of(leased - now) + exchange) + computing + lag);
+}
+
+std::vector<Share> Round::candidates(const Step& step, Instant now) const {
+  const double mean = roster_.mean_seconds_per_slot();
+  double slowest = 0, fastest = 0, cheapest = std::numeric_limits<double>::infinity();
+  for (const auto& [node, member] : roster_.members()) {
+    const Pace& pace = member.pace;
+    if (member.works()) cheapest = std::min(cheapest, pace.exchange_seconds);
+    if (pace.seconds_per_slot == 0) continue;
+    slowest = std::max(slowest, pace.seconds_per_slot);
+    fastest = fastest == 0 ? pace.seconds_per_slot : std::min(fastest, pace.seconds_per_slot);
+  }
+  const bool alike = slowest < kNoiseRatio * fastest;
+  std::vector<Share> shares;
+  for (const auto& [node, member] : roster_.members()) {
+    if (!member.works()) continue;
+    const Pace& pace = member.pace;
+    Share share{.node = node,
+                .ready_seconds = static_cast<double>(member.held_slots(step.work, step.number)),
+                .holds_some = member.held_leases(step.work, step.number) > 0,
+                .cold = !pace.warm() && member.held.empty()};
+    if (mean > 0) {
+      share.seconds_per_slot =
+          !alike && pace.seconds_per_slot > 0 ? pace.trust() * pace.seconds_per_slot : mean;
+      share.ready_seconds = ready_in(member, step, share.seconds_per_slot, alike, now);
+    }
+    // Leases of others cost less: this node's must be worth theirs.
+    const double exchange = pace.trust() * pace.exchange_seconds;
+    if (options_.grain == 0 && cheapest < kClearlyLess * exchange)
+      share.slots_min =
+          static_cast<std::uint32_t>(std::min(std::ceil(exchange / share.seconds_per_slot), 1e9));
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+// How many more slots a node may be given now. What it holds of a later step cannot be answered before this
+// one is done: that is no reason to leave this one to others.
+std::uint32_t Round::capacity_of(const Member& member, const Step& step, std::uint32_t lanes) const {
+  std::uint32_t slots = 0, leases = 0;
+  for (const Grant& grant : member.held) {
+    const bool later = grant.work == Work::train && grant.step > steps_.front();
+    if (later && !grant.is_of(step.work, step.number)) continue;
+    slots += grant.block.slot_count;
+    ++leases;
+  }
+  const Pace& pace = member.pace;
+  if (!member.present()) return 0;
+  if (pace.seconds_per_slot == 0) {
+    const std::uint32_t most = std::max(kWarmUp, lanes);
+    return slots < most ? most - slots : 0;
+  }
+  const double seconds_max = std::isfinite(pace.exchange_seconds)
+                                 ? std::max(kLeaseSecondsMax, kLeaseExchanges * pace.exchange_seconds)
+                                 : kLeaseSecondsMax;
+  if (leases >= 2 && slots * pace.seconds_per_slot >= 2 * seconds_max) return 0;
+  return static_cast<std::uint32_t>(std::clamp<double>(seconds_max / pace.seconds_per_slot, lanes, 1e6));
+}
+
+// It has a lease to compute, and others that last until it gets more: what is open is left for a node that
+// turns out to have time for it.
+bool Round::supplied(const Member& member, const Step& step) {
+  const auto first = std::ranges::find_if(
+      member.held, [&](const Grant& grant) { return grant.is_of(step.work, step.number); });
+  if (first == member.held.end()) return false;
+  const std::uint32_t more = member.held_slots(step.work, step.number) - first->block.slot_count;
+  return more * member.pace.seconds_per_slot >
+         kExchangesAhead * std::max(member.pace.exchange_seconds, member.pace.next_lag);
+}
+
+// Cuts what is open of a step into one share for each node, and gives each node some of its own in large
+// blocks. The share of one that cannot take it yet stays open for it.
+void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants) {
+  if (step.ledger.open_slots() == 0) return;
+  auto shares = apportion(candidates(step, now), step.ledger.open_slots());
+  workers_ = roster_.working();
+  if (to == To::far) {
+    const double even_slots = step.ledger.slots() / static_cast<double>(std::max<std::size_t>(1, workers_));
+    std::erase_if(shares, [&](const Share& share) {
+      return roster_.at(share.node).pace.step_seconds <= kSmallPart * even_slots * share.seconds_per_slot;
+    });
+  }
+  // The largest first; of equal ones, the first.
+  const auto less = [&](std::size_t left, std::size_t right) {
+    return std::tuple(shares[left].slots, right) < std::tuple(shares[right].slots, left);
+  };
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::make_heap(order, less);
+  while (step.ledger.open_slots() > 0 && !order.empty()) {
+    std::ranges::pop_heap(order, less);
+    if (lease_some(shares[order.back()], step, now, grants)) {
+      std::ranges::push_heap(order, less);
+    } else {
+      order.pop_back();
+    }
+  }
+  if (step.work != Work::train || step.number != front_step()) return;
+  for (const Share& share : shares) {
+    Member& member = roster_.at(share.node);
+    member.planned = share;
+    member.planned_for = step.number;
+  }
+}
+
+// False: the node gets no more of its share now.
+bool Round::lease_some(Share& share, Step& step, Instant now, std::vector<Grant>& grants) {
+  const Member& member = roster_.at(share.node);
+  Grant grant = next_grant(share.node, step, now);
+  // Alone, it has nobody to leave anything to.
+  const bool alone = workers_ == 1;
+  const std::uint32_t portion = alone ? share.slots : member.pace.portion_of(share.slots, grant.lanes);
+  const std::uint32_t capacity = capacity_of(member, step, grant.lanes);
+  if (share.slots == 0 || capacity == 0 || (workers_ > 1 && supplied(member, step))) return false;
+  const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(portion, capacity);
+  // A node that has nothing to do takes what there is: others may leave it to this one.
+  const std::uint32_t slots_min = member.held_leases(step.work, step.number) > 0 ? share.slots_min : 1;
+  if (!step.ledger.lease(slots, grant, slots_min)) return false;
+  share.slots -= std::min(share.slots, grant.block.slot_count);
+  give(grant, grants);
+  return true;
+}
+
+// ---- Grants
 
 bool Round::must_look_at_all(Instant now) const {
-  return look_at_all_ || nodes_.size() <= kFewNodes || answers_since_ * kLooksANode >= nodes_.size() ||
+  return look_at_all_ || nodes() <= kFewNodes || answers_since_ * kLooksPerAnswer >= nodes() ||
          now - looked_at_all_ >= kLookAtAllEvery;
 }
 
 std::vector<Grant> Round::grants(Instant now) {
   std::vector<Grant> grants;
   const std::vector<NodeId> answered = std::exchange(answered_, {});
-  if (nodes_.empty()) return grants;
+  if (nodes() == 0) return grants;
   if (must_look_at_all(now)) {
     looked_at_all_ = now;
     look_at_all_ = false;
     answers_since_ = 0;
     grant_to_all(now, grants);
   } else {
-    for (const NodeId id : answered) grant_as_planned(id, now, grants);
+    for (const NodeId node : answered) grant_as_planned(node, now, grants);
   }
   return grants;
 }
@@ -344,92 +390,109 @@ std::vector<Grant> Round::grants(Instant now) {
 void Round::grant_to_all(Instant now, std::vector<Grant>& grants) {
   open_steps(now);
   // sync: in the middle of a step only the place of a node that is lost is taken.
-  take_turns(now, options_.mode == Mode::async ? kLeasesATurn : UINT64_MAX);
+  roster_.rotate(now, options_.mode == Mode::async ? kLeasesPerTurn : UINT64_MAX);
   ask_others(now, grants);
+  auto& steps = steps_.training();
   if (options_.mode == Mode::async) {
-    if (evaluation_) share_out(*evaluation_, now, To::all, grants);
-    for (auto& [id, node] : nodes_) top_up(id, node, now, grants);
+    if (steps_.evaluation()) share_out(*steps_.evaluation(), now, To::all, grants);
+    for (auto& [node, member] : roster_.members()) top_up(node, member, now, grants);
   } else {
-    choose_crew();
-    if (!steps_.empty()) share_out(steps_.front(), now, To::all, grants);
-    if (evaluation_) share_out(*evaluation_, now, To::all, grants);
+    roster_.choose_team(slots_of(front_step()));
+    if (!steps.empty()) share_out(steps.front(), now, To::all, grants);
+    if (steps_.evaluation()) share_out(*steps_.evaluation(), now, To::all, grants);
     // Ahead: only when nothing is left to begin of the step that everybody waits for.
-    if (steps_.size() > 1) {
-      const bool begun = steps_.front().ledger.open_slots() == 0;
-      share_out(steps_.back(), now, begun ? To::all : To::far, grants);
+    if (steps.size() > 1) {
+      const bool begun = steps.front().ledger.open_slots() == 0;
+      share_out(steps.back(), now, begun ? To::all : To::far, grants);
     }
   }
   help_stragglers(now, grants);
 }
 
-void Round::grant_as_planned(NodeId id, Instant now, std::vector<Grant>& grants) {
-  const auto found = nodes_.find(id);
-  if (found == nodes_.end()) return;
-  Node& node = found->second;
-  if (options_.mode == Mode::async) return top_up(id, node, now, grants);
-  if (steps_.empty() || node.planned_for != steps_.front().number || !takes_part(id, node)) return;
-  Ledger& ledger = steps_.front().ledger;
-  while (ledger.open_slots() > 0 && lease_some(node.planned, steps_.front(), now, grants)) {
+void Round::grant_as_planned(NodeId node, Instant now, std::vector<Grant>& grants) {
+  Member* member = roster_.find(node);
+  if (member == nullptr) return;
+  if (options_.mode == Mode::async) return top_up(node, *member, now, grants);
+  if (drained() || member->planned_for != front_step() || !member->works()) return;
+  Step& front = steps_.training().front();
+  while (front.ledger.open_slots() > 0 && lease_some(member->planned, front, now, grants)) {
     // Nothing is left to begin: now leases of the next step go out.
-    look_at_all_ = ledger.open_slots() == 0;
-  }
-}
-
-std::uint32_t Round::lanes_of(NodeId id) const {
-  return turns_.lanes(id, [this](NodeId other) { return takes_part(other); });
-}
-
-Grant Round::grant(NodeId id, const Step& step, SlotBlock block, LeaseId lease, Instant now) {
-  const std::uint32_t lanes = lanes_of(id);
-  nodes_.at(id).held.push_back({lease, step.work, step.number, block, now, lanes});
-  turns_.leased(id, block.slot_count);
-  return {id, lease, step.work, step.number, block, lanes};
-}
-
-bool Round::has_refused(NodeId id, std::uint64_t step, SlotBlock block) const {
-  return std::ranges::any_of(refused_, [&](const Refused& refused) {
-    return refused.by == id && refused.step == step && refused.block.overlaps(block);
-  });
-}
-
-std::size_t Round::nodes_on_time() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(nodes_, [](const auto& member) { return !member.second.late; }));
-}
-
-// Whoever is free first, whether it takes part or not: what this shows decides whether the run goes on. Where
-// nobody else is there, the block is shared out as any other.
-void Round::ask_others(Instant now, std::vector<Grant>& grants) {
-  std::erase_if(refused_,
-                [&](const Refused& refused) { return step_of(Work::train, refused.step) == nullptr; });
-  for (Refused& refused : refused_) {
-    if (std::exchange(refused.asked, true)) continue;
-    Step& step = *step_of(Work::train, refused.step);
-    auto best = nodes_.end();
-    for (auto node = nodes_.begin(); node != nodes_.end(); ++node) {
-      if (node->second.late || has_refused(node->first, refused.step, refused.block)) continue;
-      if (best == nodes_.end() || node->second.held_slots() < best->second.held_slots()) best = node;
-    }
-    if (best == nodes_.end()) continue;
-    if (!step.ledger.lease_block(refused.block, {best->first, next_lease_, now})) continue;
-    grants.push_back(grant(best->first, step, refused.block, next_lease_++, now));
+    look_at_all_ = front.ledger.open_slots() == 0;
   }
 }
 
 // async: nobody waits for anybody, so a node gets its next lease when it has answered its last but one.
-void Round::top_up(NodeId id, Node& node, Instant now, std::vector<Grant>& grants) {
-  while (!paused_ && !node.late && !turns_.rests(id) && node.held.size() < 2) {
-    const auto open =
-        std::ranges::find_if(steps_, [](const Step& step) { return step.ledger.open_slots() > 0; });
-    if (open == steps_.end()) {
+void Round::top_up(NodeId node, Member& member, Instant now, std::vector<Grant>& grants) {
+  while (!paused_ && member.works() && member.held.size() < 2) {
+    const auto open = std::ranges::find_if(steps_.training(),
+                                           [](const Step& step) { return step.ledger.open_slots() > 0; });
+    if (open == steps_.training().end()) {
       look_at_all_ = true;  // more steps may be opened
       return;
     }
-    const std::uint32_t slots = async_lease_slots(node.seconds_per_slot, options_.slots, options_.grain);
-    const LeaseId lease = next_lease_++;
-    const auto block = open->ledger.lease(slots, {id, lease, now});
-    grants.push_back(grant(id, *open, *block, lease, now));
+    Grant grant = next_grant(node, *open, now);
+    open->ledger.lease(async_lease_slots(member.pace.seconds_per_slot, options_.slots, options_.grain),
+                       grant);
+    give(grant, grants);
   }
+}
+
+// The node that is free first computes a block whose answer was refused, whether it works or not: what this
+// shows decides whether the run goes on. Where nobody else is there, the block is shared out as any other.
+void Round::ask_others(Instant now, std::vector<Grant>& grants) {
+  refusals_.forget_closed(steps_);
+  for (Refusals::Refusal& refusal : refusals_.all()) {
+    if (std::exchange(refusal.asked, true)) continue;
+    Step& step = *steps_.find(Work::train, refusal.step);
+    const auto& members = roster_.members();
+    auto best = members.end();
+    for (auto entry = members.begin(); entry != members.end(); ++entry) {
+      if (!entry->second.present() || refusals_.has(entry->first, refusal.step, refusal.block)) continue;
+      if (best == members.end() || entry->second.held_slots() < best->second.held_slots()) best = entry;
+    }
+    if (best == members.end()) continue;
+    Grant grant = next_grant(best->first, step, now);
+    grant.block = refusal.block;
+    if (step.ledger.lease_block(grant)) give(grant, grants);
+  }
+}
+
+// Blocks of late nodes and of newcomers go to idle ones as well. The first answer counts.
+void Round::help_stragglers(Instant now, std::vector<Grant>& grants) {
+  const Straggler* helpless = nullptr;  // nobody has time for blocks of its kind
+  const auto stragglers = find_stragglers(roster_, steps_, options_.mode == Mode::sync, now);
+  for (const Straggler& straggler : stragglers) {
+    if (helpless != nullptr && helpless->step == straggler.step && helpless->late == straggler.late) continue;
+    if (is_expected(straggler, roster_)) continue;
+    const auto helper = helper_for(straggler, roster_, refusals_);
+    if (!helper) {
+      helpless = &straggler;
+      continue;
+    }
+    Grant grant = next_grant(*helper, *straggler.step, now);
+    grant.block = straggler.block;
+    straggler.step->ledger.lease_again(grant);
+    slots_leased_again_ += straggler.block.slot_count;
+    give(grant, grants);
+  }
+}
+
+Grant Round::next_grant(NodeId node, const Step& step, Instant now) const {
+  return {.node = node,
+          .lease = next_lease_,
+          .since = now,
+          .work = step.work,
+          .step = step.number,
+          .block = {},
+          .lanes = roster_.lanes(roster_.at(node))};
+}
+
+void Round::give(const Grant& grant, std::vector<Grant>& grants) {
+  ++next_lease_;
+  Member& member = roster_.at(grant.node);
+  member.held.push_back(grant);
+  Roster::leased(member, grant.block.slot_count);
+  grants.push_back(grant);
 }
 
 }  // namespace w5xde

@@ -19,14 +19,14 @@ namespace {
 using std::chrono::milliseconds;
 
 // How a node does in play_step.
-struct Pace {
+struct Speed {
   double slot;           // seconds
   double first_lag = 0;  // its first answer of a step comes so much later than computed
 };
 
 // Runs one step with such nodes, and looks at the pool after each answer; how long it takes.
 double play_step(
-    RoundPool& pool, const std::map<NodeId, Pace>& paces, const std::function<void()>& look = [] {}) {
+    RoundPool& pool, const std::map<NodeId, Speed>& paces, const std::function<void()>& look = [] {}) {
   const std::uint64_t end = pool.commits + 1;
   const Instant began = pool.now;
   std::map<NodeId, Instant> free;
@@ -75,7 +75,8 @@ TEST(RoundShares, a_lease_too_small_for_all_lanes_says_nothing_of_how_fast_they_
   for (const Grant& grant : pool.leased) sizes.insert(grant.block.slot_count);
   ASSERT_EQ(sizes, (std::set<std::uint32_t>{1, 2}));
   // Under a quota both cores together are no faster than one.
-  for (const NodeId node : nodes) EXPECT_NEAR(pool.round.seconds_per_slot(node), kSlotSeconds, 1e-9);
+  for (const NodeId node : nodes)
+    EXPECT_NEAR(pool.round.roster().at(node).pace.seconds_per_slot, kSlotSeconds, 1e-9);
 }
 
 TEST(RoundShares, gives_a_faster_node_more) {
@@ -116,7 +117,7 @@ TEST(RoundShares, gives_a_node_behind_a_slow_link_less_so_that_all_finish_togeth
 // A node that is left out is not measured: whatever is thought of it stays so.
 TEST(RoundShares, tries_a_node_again_that_was_left_out_because_of_its_link) {
   RoundPool pool({.slots = 40});
-  const std::map<NodeId, Pace> paces = {{1, {.slot = 0.001}}, {2, {.slot = 0.004}}};
+  const std::map<NodeId, Speed> paces = {{1, {.slot = 0.001}}, {2, {.slot = 0.004}}};
   for (const auto& [node, pace] : paces) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, 0.0002);
@@ -131,7 +132,7 @@ TEST(RoundShares, tries_a_node_again_that_was_left_out_because_of_its_link) {
   do {
     if (++steps == 40) {
       // It evaluates meanwhile, which says nothing of training.
-      const double slot_seconds = pool.round.seconds_per_slot(1);
+      const double slot_seconds = pool.round.roster().at(1).pace.seconds_per_slot;
       pool.leased.clear();
       pool.round.begin_evaluation(2000, pool.now);
       pool.lease();
@@ -140,7 +141,7 @@ TEST(RoundShares, tries_a_node_again_that_was_left_out_because_of_its_link) {
       }
       pool.round.end_evaluation();
       EXPECT_GT(std::ranges::count(pool.leased, 1u, &Grant::node), 0);
-      EXPECT_EQ(pool.round.seconds_per_slot(1), slot_seconds);
+      EXPECT_EQ(pool.round.roster().at(1).pace.seconds_per_slot, slot_seconds);
     }
     ASSERT_LT(seconds_of(pool.now - began), 60) << "it is left out for ever";
     (void)play_step(pool, paces);
@@ -271,7 +272,7 @@ TEST(RoundShares, a_far_node_s_leases_come_a_step_ahead) {
 
 TEST(RoundShares, nobody_waits_for_a_slow_node_s_last_slot) {
   RoundPool pool({.slots = 64});
-  std::map<NodeId, Pace> paces = {{1, {0.001}}, {2, {0.001}}, {3, {0.001}}, {4, {0.0045}}};
+  std::map<NodeId, Speed> paces = {{1, {0.001}}, {2, {0.001}}, {3, {0.001}}, {4, {0.0045}}};
   for (const auto& [node, pace] : paces) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, 1e-5);
@@ -284,7 +285,7 @@ TEST(RoundShares, nobody_waits_for_a_slow_node_s_last_slot) {
 TEST(RoundShares, what_answers_were_measured_to_lag_is_part_of_the_plan) {
   RoundPool pool({.slots = 64});
   // The link says nothing of the 8 ms that the second takes to begin: 23 ms are the best.
-  std::map<NodeId, Pace> paces = {{1, {0.001}}, {2, {0.001, 0.008}}, {3, {0.001}}, {4, {0.004}}};
+  std::map<NodeId, Speed> paces = {{1, {0.001}}, {2, {0.001, 0.008}}, {3, {0.001}}, {4, {0.004}}};
   for (const auto& [node, pace] : paces) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, 0.002);
@@ -296,7 +297,7 @@ TEST(RoundShares, what_answers_were_measured_to_lag_is_part_of_the_plan) {
 
 TEST(RoundShares, what_a_node_gets_on_top_is_worth_an_exchange) {
   RoundPool pool({.slots = 64});
-  const std::map<NodeId, Pace> paces = {{1, {0.001}}, {2, {0.001}}, {3, {0.001, 0.009}}};
+  const std::map<NodeId, Speed> paces = {{1, {0.001}}, {2, {0.001}}, {3, {0.001, 0.009}}};
   for (const NodeId node : {1u, 2u, 3u}) {
     pool.join(node);
     pool.round.set_exchange_seconds(node, node == 3 ? 0.004 : 1e-5);
@@ -349,7 +350,7 @@ RC_GTEST_PROP(RoundShares, a_pool_whose_nodes_answer_is_never_stuck, ()) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   Random random(seed);
   RoundPool pool({.slots = static_cast<std::uint32_t>(1 + random.below(70))});
-  std::map<NodeId, Pace> paces;
+  std::map<NodeId, Speed> paces;
   NodeId next = 1;
   const auto some_seconds = [&] { return std::pow(10, -1 - 5 * random.unit()); };
   const auto join = [&] {

@@ -17,7 +17,7 @@ TEST(RoundStragglers, a_late_node_that_answers_badly_is_asked_again_where_nobody
   const Grant refused = pool.out.front();
   pool.now += std::chrono::seconds(10);
   pool.lease();
-  EXPECT_TRUE(pool.round.late(1));
+  EXPECT_TRUE(pool.round.roster().at(1).standing == Standing::late);
   pool.round.reject(1, refused.lease, refused.block, Round::Next::another);
   const auto grants = pool.round.grants(pool.now);
   ASSERT_FALSE(grants.empty());

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 TEST(Round, nodes_that_share_cores_take_turns) {
   RoundPool pool({.slots = 40});
   for (NodeId node = 0; node < 10; ++node) {
-    pool.round.join(node, {"cellar", 2});
+    pool.round.join(node, {.machine = "cellar", .lanes = 2});
     pool.round.set_exchange_seconds(node, 0.040);
   }
   pool.lease();
@@ -41,11 +41,11 @@ TEST(Round, nodes_that_share_cores_take_turns) {
 
 TEST(Round, a_lease_says_how_many_slots_at_once) {
   RoundPool pool({.slots = 32});
-  pool.join(1, {"cellar", 8, "10.0.0.1"});
+  pool.join(1, {"", "cellar", 8, "10.0.0.1"});
   EXPECT_EQ(pool.leased.front().lanes, 8u);
   EXPECT_GE(pool.leased.front().block.slot_count, 8u) << "even before it is measured";
-  pool.join(2, {"attic", 4, "10.0.0.2"});
-  pool.join(3, {"attic", 4, "10.0.0.2"});
+  pool.join(2, {"", "attic", 4, "10.0.0.2"});
+  pool.join(3, {"", "attic", 4, "10.0.0.2"});
   run_steps(pool, std::vector<NodeId>{1, 2, 3}, 20);
   std::map<NodeId, std::uint32_t> lanes;
   for (const Grant& grant : pool.leased) lanes[grant.node] = grant.lanes;
@@ -56,7 +56,7 @@ TEST(Round, a_step_that_is_given_out_bit_by_bit_leaves_no_lane_idle) {
   RoundPool pool({.slots = 32});
   const std::vector<NodeId> nodes = {1, 2};
   for (const NodeId node : nodes) {
-    pool.join(node, {"machine " + std::to_string(node), 8, ""});
+    pool.join(node, {"", "machine " + std::to_string(node), 8, ""});
     pool.round.set_exchange_seconds(node, 1e-5);
   }
   // Now twice as fast, now half: who could tell what it is going to do gets little at a time.
@@ -76,7 +76,7 @@ TEST(Round, a_step_that_is_given_out_bit_by_bit_leaves_no_lane_idle) {
 
 TEST(Round, the_slots_of_a_lost_node_go_to_those_whose_turn_it_is) {
   RoundPool pool({.slots = 8});
-  for (NodeId node = 0; node < 4; ++node) pool.round.join(node, {"cellar", 1});
+  for (NodeId node = 0; node < 4; ++node) pool.round.join(node, {.machine = "cellar", .lanes = 1});
   pool.lease();
   const std::vector<NodeId> nodes = {0, 1, 2, 3};
   run_steps(pool, nodes, 3);
@@ -127,12 +127,12 @@ TEST(Round, leases_a_frozen_node_s_slots_to_idle_ones_and_drops_its_answer) {
   for (const NodeId node : all) pool.join(node);
   run_steps(pool, all, 5);
   run_steps(pool, awake, 3);
-  EXPECT_TRUE(pool.round.late(1));
+  EXPECT_TRUE(pool.round.roster().at(1).standing == Standing::late);
   EXPECT_GT(pool.round.slots_leased_again(), 0u);
   // It wakes up and answers what it had.
   while (pool.answer(1)) pool.now += milliseconds(1);
   EXPECT_GT(pool.round.duplicates_dropped(), 0u);
-  EXPECT_FALSE(pool.round.late(1));
+  EXPECT_FALSE(pool.round.roster().at(1).standing == Standing::late);
   run_steps(pool, all, 5);
   EXPECT_EQ(pool.committed.size(), pool.commits * 8);
 }
@@ -166,7 +166,7 @@ TEST(Round, nobody_waits_for_a_newcomer_s_first_answer) {
   // Its first answer comes too late to count, and says how fast it is all the same.
   while (pool.answer(3)) {
   }
-  EXPECT_GT(pool.round.seconds_per_slot(3), 0);
+  EXPECT_GT(pool.round.roster().at(3).pace.seconds_per_slot, 0);
   run_steps(pool, all, 10);
   EXPECT_GT(pool.slots_of(3, pool.round.front_step() - 1), 0u);
   EXPECT_GE(pool.committed.size(), pool.commits * 8);
@@ -219,8 +219,8 @@ TEST(Round, leases_rejected_slots_again) {
 
 TEST(Round, slots_that_are_refused_go_to_another_node_where_there_is_one) {
   for (const Mode mode : {Mode::sync, Mode::async}) {
-    for (const bool crews : {false, true}) {
-      RoundPool pool({.mode = mode, .slots = 8, .crews = crews, .dear = crews});
+    for (const bool fastest : {false, true}) {
+      RoundPool pool({.mode = mode, .slots = 8, .fastest = fastest});
       pool.asynchronous = mode == Mode::async;
       pool.join(1);
       pool.join(2);
@@ -310,8 +310,7 @@ void survives(Mode mode) {
                   .slots = slots,
                   .slots_total = total,
                   .slots_ahead = ahead,
-                  .crews = random.below(2) == 0,
-                  .dear = random.below(2) == 0});
+                  .fastest = random.below(2) == 0});
   pool.asynchronous = mode == Mode::async;
   NodeId next = 1;
   std::vector<NodeId> nodes;

@@ -75,6 +75,8 @@ struct NodeSummary {
   double compute_seconds = 0;
   std::uint64_t lanes = 1;          // slots that it computed at once, at most
   double loop_longest_seconds = 0;  // that something took on its loop, where everything else waits for it
+  std::string standing;             // at the end, or when it left: working, standby, …
+  std::string reason;               // for its standing; empty where it worked
   std::string codec_up;             // how its contributions travel
   std::string codec_down;           // how parameters travel to it
 };
@@ -91,7 +93,7 @@ struct Summary {
   double epochs = 0;
   std::uint64_t batch = 0;               // samples a slot
   std::uint64_t global_batch = 0;        // samples a step, at the end
-  std::uint64_t crew = 0;                // nodes that took part in a step, at the end; 0: all
+  std::uint64_t working = 0;             // nodes that worked in a step, at the end; 0: all
   std::vector<BatchTrial> batch_trials;  // none where `batch` was given
   std::optional<GrowthStats> batch_growth;
   LossStats loss;

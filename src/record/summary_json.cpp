@@ -35,7 +35,9 @@ Json json_of(const NodeSummary& node) {
           {"lanes", node.lanes},
           {"loop_longest_seconds", number(node.loop_longest_seconds)},
           {"codec_up", node.codec_up},
-          {"codec_down", node.codec_down}};
+          {"codec_down", node.codec_down},
+          {"standing", node.standing},
+          {"reason", node.reason}};
 }
 
 Json json_of(const AuditStats& audit) {
@@ -162,6 +164,8 @@ void read_node(ObjectReader& reader, NodeSummary& node) {
   reader.read("loop_longest_seconds", node.loop_longest_seconds);
   reader.read("codec_up", node.codec_up);
   reader.read("codec_down", node.codec_down);
+  reader.read("standing", node.standing);
+  reader.read("reason", node.reason);
 }
 
 void read_trial(ObjectReader& reader, BatchTrial& trial) {
@@ -231,7 +235,7 @@ std::string to_json(const Summary& summary) {
                      {"epochs", number(summary.epochs)},
                      {"batch", summary.batch},
                      {"global_batch", summary.global_batch},
-                     {"crew", summary.crew},
+                     {"working", summary.working},
                      {"batch_trials", json_of(summary.batch_trials)},
                      {"batch_growth", summary.batch_growth ? json_of(*summary.batch_growth) : Json()},
                      {"loss", json_of(summary.loss)},
@@ -265,7 +269,7 @@ Result<Summary> summary_from_json(std::string_view text) {
   reader.read("epochs", summary.epochs);
   reader.read("batch", summary.batch);
   reader.read("global_batch", summary.global_batch);
-  reader.read("crew", summary.crew);
+  reader.read("working", summary.working);
   reader.read("batch_trials", summary.batch_trials, read_trial);
   summary.batch_growth = read_batch_growth(reader);
   reader.read("loss", summary.loss);

@@ -26,6 +26,8 @@ NodeSummary some_node(const std::string& name) {
           .compression_seconds = 0.25,
           .compute_seconds = 10.125,
           .lanes = 2,
+          .standing = "standby",
+          .reason = "node-1 computes with all cores of this machine",
           .codec_up = "topk:0.01, raw",
           .codec_down = "direct, zstd:1"};
 }
@@ -88,7 +90,7 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
                                  "epochs",
                                  "batch",
                                  "global_batch",
-                                 "crew",
+                                 "working",
                                  "batch_trials",
                                  "batch_growth",
                                  "loss",
@@ -111,7 +113,7 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   EXPECT_EQ(keys_of(json["per_node"][0]),
             (Keys{"name", "batches", "loss", "bytes_sent", "bytes_received", "throughput_bytes_per_second",
                   "compression_ratio", "network_seconds", "compression_seconds", "compute_seconds", "lanes",
-                  "loop_longest_seconds", "codec_up", "codec_down"}));
+                  "loop_longest_seconds", "codec_up", "codec_down", "standing", "reason"}));
   EXPECT_EQ(keys_of(json["per_node"][0]["loss"]), (Keys{"first", "last", "mean"}));
 }
 
@@ -188,6 +190,7 @@ TEST(SummaryText, looks_like_this) {
   up            topk:0.01, raw
   down          direct, zstd:1
   cores         desk computed up to 2 slots at once
+  standby       2 nodes: node-1 computes with all cores of this machine
   memory        412.0 MB
   parameters    9f86d081884c7d659a2feaa0c55ad015
 
@@ -204,13 +207,13 @@ TEST(SummaryText, says_what_was_measured_of_batches_and_how_they_grew) {
   Summary summary = some_summary();
   summary.batch = 64;
   summary.global_batch = 4'096;
-  summary.crew = 2;
+  summary.working = 2;
   summary.batch_trials = {{8, 9'000}, {16, 15'500.4}, {32, 21'000}, {64, 24'800}, {128, 25'000}};
   summary.batch_growth = GrowthStats{
       .noise_scale = 5'209.6,
       .growths = {{120, 1'024, 2'048, 5'210.2, 0.1, 0.2}, {170, 2'048, 4'096, kUnknown, 0.2, 0.4}}};
   const std::string text = to_text(summary);
-  EXPECT_NE(text.find("  crew          2 of "), std::string::npos) << text;
+  EXPECT_NE(text.find("  working       2 of "), std::string::npos) << text;
   EXPECT_NE(text.find("  batch         64 samples, of 8: 9,000, 16: 15,500, 32: 21,000, 64: 24,800, "
                       "128: 25,000 samples/s\n"
                       "  global batch  4,096 samples, noise scale 5,210\n"

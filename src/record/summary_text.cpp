@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <span>
+#include <utility>
 
 #include "base/grouped.h"
 
@@ -158,6 +160,19 @@ std::string audit_text(const AuditStats& audit) {
 
 }  // namespace
 
+namespace {
+
+// How many nodes did not work at the end, by their standing and its reason.
+std::map<std::pair<std::string, std::string>, std::uint64_t> standings(std::span<const NodeSummary> nodes) {
+  std::map<std::pair<std::string, std::string>, std::uint64_t> counts;
+  for (const NodeSummary& node : nodes) {
+    if (!node.reason.empty()) ++counts[{node.standing, node.reason}];
+  }
+  return counts;
+}
+
+}  // namespace
+
 std::string to_text(const Summary& summary) {
   std::string text;
   const auto line = [&](std::string_view label, const std::string& value) {
@@ -168,9 +183,9 @@ std::string to_text(const Summary& summary) {
   line("steps", fmt::format("{}  ({}, {:.2f} epochs)", grouped(summary.steps),
                             counted(summary.samples, "sample"), summary.epochs));
   line("batches", fmt::format("{}  ({:.1f} a second)", grouped(summary.batches), summary.batches_per_second));
-  if (summary.crew > 0)
-    line("crew", fmt::format("{} of {} in a step: with more it would take longer", summary.crew,
-                             counted(summary.nodes, "node")));
+  if (summary.working > 0)
+    line("working", fmt::format("{} of {} in a step: with more it would take longer", summary.working,
+                                counted(summary.nodes, "node")));
   if (!summary.batch_trials.empty())
     line("batch", fmt::format("{} samples, of {}", summary.batch, trials_text(summary.batch_trials)));
   if (summary.batch_growth) {
@@ -197,6 +212,8 @@ std::string to_text(const Summary& summary) {
   const auto lanes = std::ranges::max_element(summary.per_node, {}, &NodeSummary::lanes);
   if (lanes != summary.per_node.end() && lanes->lanes > 1)
     line("cores", fmt::format("{} computed up to {} slots at once", lanes->name, lanes->lanes));
+  for (const auto& [why, nodes] : standings(summary.per_node))
+    line(why.first, fmt::format("{}: {}", counted(nodes, "node"), why.second));
   line("memory", bytes_text(summary.memory_bytes));
   line("parameters", summary.parameters_hash);
   return text + nodes_text(summary.per_node) + "\n" + audit_text(summary.audit);

@@ -25,7 +25,8 @@ json map_of(const StatusReport& report) {
                      {"batches_per_second", node.batches_per_second},
                      {"lanes", node.lanes},
                      {"round_trip_ms", node.round_trip_ms},
-                     {"late", node.late},
+                     {"standing", node.standing},
+                     {"reason", node.reason},
                      {"codec_up", node.codec_up},
                      {"codec_down", node.codec_down}});
   }
@@ -44,7 +45,7 @@ json map_of(const StatusReport& report) {
           {"batch", report.batch},
           {"global_batch", report.global_batch},
           {"noise_scale", report.noise_scale},
-          {"crew", report.crew},
+          {"working", report.working},
           {"epochs", report.epochs},
           {"seconds", report.seconds},
           {"loss", report.loss ? json(*report.loss) : json()},
@@ -112,7 +113,7 @@ Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
   reader.read("batch", report.batch);
   reader.read("global_batch", report.global_batch);
   reader.read("noise_scale", report.noise_scale);
-  reader.read("crew", report.crew);
+  reader.read("working", report.working);
   reader.read("epochs", report.epochs);
   reader.read("seconds", report.seconds);
   reader.read("loss", report.loss);
@@ -126,7 +127,8 @@ Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
     entry.read("batches_per_second", node.batches_per_second);
     entry.read("lanes", node.lanes);
     entry.read("round_trip_ms", node.round_trip_ms);
-    entry.read("late", node.late);
+    entry.read("standing", node.standing);
+    entry.read("reason", node.reason);
     entry.read("codec_up", node.codec_up);
     entry.read("codec_down", node.codec_down);
   }

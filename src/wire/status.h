@@ -21,7 +21,8 @@ struct StatusReport {
     double batches_per_second = 0;  // while it computes
     std::uint64_t lanes = 1;        // slots that it computes at once, at most
     double round_trip_ms = 0;
-    bool late = false;
+    std::string standing;  // working, standby, catching up, late, leaving
+    std::string reason;    // for its standing; empty where it works
     std::string codec_up, codec_down;
     bool operator==(const Node&) const = default;
   };
@@ -42,7 +43,7 @@ struct StatusReport {
   std::uint64_t batch = 0;         // samples a slot
   std::uint64_t global_batch = 0;  // samples a step
   double noise_scale = 0;          // of gradients, in samples; 0: not known
-  std::uint64_t crew = 0;          // nodes that take part in a step; 0: all
+  std::uint64_t working = 0;       // nodes that work in a step; 0: all
   double epochs = 0;
   double seconds = 0;
   std::optional<double> loss;  // of the last step; none before the first

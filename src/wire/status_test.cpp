@@ -21,14 +21,14 @@ StatusReport typical() {
   report.batch = 32;
   report.global_batch = 1024;
   report.noise_scale = 5210.5;
-  report.crew = 3;
+  report.working = 3;
   report.epochs = 0.25;
   report.seconds = 3.5;
   report.loss = 0.5;
   report.batches_per_second = 27;
-  report.nodes = {
-      {"desk", "10.0.0.7:4711", "torch 1.13.1 cpu", 90, 30.5, 1, 1.25, false},
-      {"attic", "10.0.0.8:4712", "torch 1.13.1 cpu", 6, 2, 4, 90, true, "int8, raw", "direct, zstd:1"}};
+  report.nodes = {{"desk", "10.0.0.7:4711", "torch 1.13.1 cpu", 90, 30.5, 1, 1.25, "working", ""},
+                  {"attic", "10.0.0.8:4712", "torch 1.13.1 cpu", 6, 2, 4, 90, "late", "an answer is overdue",
+                   "int8, raw", "direct, zstd:1"}};
   report.departures = {{"laptop", 1.5, "no answer for 10 s", 7}};
   return report;
 }
@@ -62,8 +62,8 @@ RC_GTEST_PROP(StatusTest, any_report_arrives_as_it_was_sent, ()) {
   report.step = *rc::gen::arbitrary<std::uint64_t>();
   report.loss = *rc::gen::arbitrary<double>();
   for (std::uint32_t i = *rc::gen::inRange(0u, 9u); i > 0; --i) {
-    report.nodes.push_back(
-        {.name = printable(*rc::gen::string<std::string>()), .late = *rc::gen::arbitrary<bool>()});
+    report.nodes.push_back({.name = printable(*rc::gen::string<std::string>()),
+                            .reason = printable(*rc::gen::string<std::string>())});
     report.departures.push_back(
         {.seconds = *rc::gen::arbitrary<double>(), .reason = printable(*rc::gen::string<std::string>())});
   }
@@ -82,7 +82,8 @@ TEST(StatusTest, it_is_a_map_with_these_keys) {
                                    {"batches_per_second", 2.0},
                                    {"lanes", 4},
                                    {"round_trip_ms", 90.0},
-                                   {"late", true},
+                                   {"standing", "late"},
+                                   {"reason", "an answer is overdue"},
                                    {"codec_up", "int8, raw"},
                                    {"codec_down", "direct, zstd:1"}}));
   EXPECT_EQ(map["departures"][0],
@@ -95,7 +96,7 @@ TEST(StatusTest, what_is_missing_or_of_another_type_is_left_out) {
                                {"loss", "low"},
                                {"mode", "async"},
                                {"colour", "blue"},
-                               {"nodes", {{{"name", "desk"}, {"late", 1}}, "nobody", 5}},
+                               {"nodes", {{{"name", "desk"}, {"standing", 1}}, "nobody", 5}},
                                {"departures", "none"}});
   ASSERT_TRUE(report.ok());
   StatusReport expected{.mode = "async"};

@@ -19,8 +19,8 @@ class RoundPool {
  public:
   explicit RoundPool(const Round::Options& options) : round(options) {}
 
-  void join(NodeId node, const Place& place = {}) {
-    round.join(node, place);
+  void join(NodeId node, const Place& place = {}, double swap_in_seconds = 0) {
+    round.join(node, place, swap_in_seconds);
     lease();
   }
 
@@ -46,8 +46,8 @@ class RoundPool {
     if (found == out.end()) return false;
     const Grant grant = *found;
     out.erase(found);
-    const Round::Computing computing{slot_seconds * grant.block.slot_count,
-                                     std::min(grant.lanes, grant.block.slot_count)};
+    const Computing computing{slot_seconds * grant.block.slot_count,
+                              std::min(grant.lanes, grant.block.slot_count)};
     const auto verdict = round.answer(node, grant.lease, grant.block, computing, now);
     EXPECT_NE(verdict, Round::Verdict::unknown);
     if (verdict == Round::Verdict::accepted && grant.work == Work::train) count(grant);

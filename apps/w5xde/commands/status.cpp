@@ -103,8 +103,8 @@ void print(const StatusReport& report) {
     if (report.noise_scale > 0) fmt::print(", noise scale {:.0f}", report.noise_scale);
     fmt::print("\n");
   }
-  if (report.crew > 0)
-    fmt::print("{} of {} nodes compute a step: with more it would take longer\n", report.crew,
+  if (report.working > 0)
+    fmt::print("{} of {} nodes work in a step: with more it would take longer\n", report.working,
                report.nodes.size());
   if (!report.nodes.empty()) {
     fmt::print("\n{:<20} {:<22} {:>10} {:>11} {:>9}  {}\n", "node", "from", "batches", "batches/s",
@@ -112,7 +112,8 @@ void print(const StatusReport& report) {
   }
   for (const auto& node : report.nodes) {
     fmt::print("{:<20} {:<22} {:>10} {:>11.0f} {:>9.1f}  {}\n", node.name, node.peer, node.batches,
-               node.batches_per_second, node.round_trip_ms, node.late ? "late" : node.engine);
+               node.batches_per_second, node.round_trip_ms, node.engine);
+    if (!node.reason.empty()) fmt::print("{:<20} {}: {}\n", "", node.standing, node.reason);
     if (node.lanes > 1) fmt::print("{:<20} {} slots at once\n", "", node.lanes);
     if (!node.codec_up.empty()) fmt::print("{:<20} up: {}; down: {}\n", "", node.codec_up, node.codec_down);
   }
