@@ -64,7 +64,7 @@ struct Line {
   EvalOptions eval;
   PlanOptions plan;
   BenchOptions bench;
-  SeedsBenchOptions seeds;
+  OriginalBenchOptions original;
   std::string serve_listen = "127.0.0.1:5555";
   std::string target;
   std::string json;
@@ -203,29 +203,30 @@ CLI::App* add_bench(CLI::App& bench, Line& line, const char* name, const char* h
   return command;
 }
 
-CLI::App* add_seeds(CLI::App& bench, SeedsBenchOptions& options) {
-  auto* seeds =
-      bench.add_subcommand("seeds", "Every preset on every workload over every link, and two studies.");
-  seeds
+CLI::App* add_original(CLI::App& bench, OriginalBenchOptions& options) {
+  auto* original =
+      bench.add_subcommand("original", "Every preset on every workload over every link, and two studies.");
+  original
       ->add_option("--seconds", options.seconds,
                    "How long each is measured once it is warm, all rounds together")
       ->capture_default_str();
-  seeds->add_option("--nodes", options.nodes, "Nodes of the pool")->capture_default_str();
-  seeds->add_option("--rounds", options.rounds, "In how many turns; the median counts")
+  original->add_option("--nodes", options.nodes, "Nodes of the pool")->capture_default_str();
+  original->add_option("--rounds", options.rounds, "In how many turns; the median counts")
       ->capture_default_str();
-  seeds->add_option(
+  original->add_option(
       "--only", options.only,
-      "Words with commas between: parts (presets, buffers, logging), presets, workloads (seeds, "
+      "Words with commas between: parts (presets, buffers, logging), presets, workloads (original, "
       "2M), links (loopback, 100mbit)");
-  seeds->add_option("--out", options.out, "The folder for report.html and report.json")
+  original->add_option("--out", options.out, "The folder for report.html and report.json")
       ->capture_default_str();
-  seeds->add_option("--engine", options.engine, "The engine's shared library");
-  seeds->footer(
+  original->add_option("--engine", options.engine, "The engine's shared library");
+  original->footer(
       "Examples:\n"
-      "  w5xde bench seeds                                              all of it, forty minutes\n"
-      "  w5xde bench seeds --only presets,seeds,loopback --seconds 6    the seeds' own table, two or "
+      "  w5xde bench original                                              all of it, forty minutes\n"
+      "  w5xde bench original --only presets,original,loopback --seconds 6    the original's own table, two "
+      "or "
       "three minutes");
-  return seeds;
+  return original;
 }
 
 }  // namespace
@@ -261,7 +262,7 @@ int main(int argc, char** argv) {
                 "Example:\n  w5xde bench compute --model mlp:10,20,10 --data synthetic --lanes 2");
   add_bench(*bench, line, "pool", "A pool beside the engine alone, interleaved.",
             "Example:\n  w5xde bench pool --model mlp:10,20,10 --data synthetic --nodes 10 --mode async");
-  const auto* seeds_command = add_seeds(*bench, line.seeds);
+  const auto* original_command = add_original(*bench, line.original);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -280,7 +281,7 @@ int main(int argc, char** argv) {
   if (inspect_command->parsed()) return inspect(line.target);
   if (eval_command->parsed()) return eval(line.eval);
   if (plan_command->parsed()) return plan(line.plan);
-  if (seeds_command->parsed()) return bench_seeds(line.seeds);
+  if (original_command->parsed()) return bench_original(line.original);
   if (const auto batch = line.bench.given.find("batch");
       batch != line.bench.given.end() && batch->second == "auto")
     return report(
