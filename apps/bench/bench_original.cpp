@@ -9,13 +9,13 @@
 #include <thread>
 
 #include "bench/forecast.h"
+#include "bench/link_lab.h"
 #include "bench/report.h"
 #include "bench/studies.h"
 #include "commands/commands.h"
 #include "figure_text.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/interrupt.h"
-#include "local_pool/link_lab.h"
 #include "local_pool/scratch.h"
 #include "node/machine.h"
 #include "w5xde/version.h"
@@ -30,6 +30,7 @@ double overhead_seconds(const Cell& cell) {
   return cell.workload == "2M" && cell.link != "loopback" ? 8 : 2.5;
 }
 constexpr double kPlanSeconds = 5;
+constexpr double kSlowLinkBytesPerSecond = 12.5e6;  // 100 Mbit/s
 
 std::uint64_t number_in(const char* path) {
   std::uint64_t number = 0;
@@ -147,7 +148,7 @@ class OriginalBench {
   Status measure(const std::vector<Cell>& cells) {
     const bool slow = std::ranges::any_of(cells, [](const Cell& cell) { return cell.link != "loopback"; });
     if (slow) {
-      W5XDE_TRY(lab_, LinkLab::open({}));
+      W5XDE_TRY(lab_, LinkLab::open(kSlowLinkBytesPerSecond));
       report_.conditions.link = lab_->how();
     }
     std::vector<std::vector<Figures>> rounds(cells.size(), std::vector<Figures>(options_.rounds));
