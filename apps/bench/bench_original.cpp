@@ -1,4 +1,4 @@
-// w5xde bench seeds: every preset on every workload over every link, a pool at a time.
+// w5xde bench original: every preset on every workload over every link, one pool at a time.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -9,13 +9,13 @@
 #include <thread>
 
 #include "bench/forecast.h"
+#include "bench/link_lab.h"
 #include "bench/report.h"
 #include "bench/studies.h"
 #include "commands/commands.h"
 #include "figure_text.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/interrupt.h"
-#include "local_pool/link_lab.h"
 #include "local_pool/scratch.h"
 #include "node/machine.h"
 #include "w5xde/version.h"
@@ -30,6 +30,7 @@ double overhead_seconds(const Cell& cell) {
   return cell.workload == "2M" && cell.link != "loopback" ? 8 : 2.5;
 }
 constexpr double kPlanSeconds = 5;
+constexpr double kSlowLinkBytesPerSecond = 12.5e6;  // 100 Mbit/s
 
 std::uint64_t number_in(const char* path) {
   std::uint64_t number = 0;
@@ -46,7 +47,7 @@ std::string today() {
   return text;
 }
 
-Conditions conditions_of(const SeedsBenchOptions& options) {
+Conditions conditions_of(const OriginalBenchOptions& options) {
   utsname kernel{};
   uname(&kernel);
   return {.date = today(),
@@ -121,16 +122,16 @@ class TurnProgress {
   std::string what_;
 };
 
-class SeedsBench {
+class OriginalBench {
  public:
-  explicit SeedsBench(const SeedsBenchOptions& options) : options_(options) {}
+  explicit OriginalBench(const OriginalBenchOptions& options) : options_(options) {}
 
   Result<ExitCode> run() {
     if (options_.nodes == 0 || options_.rounds == 0 || !(options_.seconds > 0)) {
       return invalid("--nodes, --rounds and --seconds must be more than 0");
     }
     W5XDE_TRY([[maybe_unused]] const auto engine, find_engine(options_.engine));
-    W5XDE_TRY(const auto cells, chosen(seeds_cells(), options_.only));
+    W5XDE_TRY(const auto cells, chosen(all_cells(), options_.only));
     std::error_code error;
     std::filesystem::create_directories(options_.out, error);
     if (error)
@@ -147,7 +148,7 @@ class SeedsBench {
   Status measure(const std::vector<Cell>& cells) {
     const bool slow = std::ranges::any_of(cells, [](const Cell& cell) { return cell.link != "loopback"; });
     if (slow) {
-      W5XDE_TRY(lab_, LinkLab::open({}));
+      W5XDE_TRY(lab_, LinkLab::open(kSlowLinkBytesPerSecond));
       report_.conditions.link = lab_->how();
     }
     std::vector<std::vector<Figures>> rounds(cells.size(), std::vector<Figures>(options_.rounds));
@@ -236,18 +237,18 @@ class SeedsBench {
     return all_well ? kSuccess : kFailed;
   }
 
-  const SeedsBenchOptions& options_;
+  const OriginalBenchOptions& options_;
   // Also when the terminal or the reader of a pipe is gone: the link must not be left behind.
   const Interrupt interrupt_{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-  const Scratch scratch_{"seeds"};
+  const Scratch scratch_{"original"};
   std::unique_ptr<LinkLab> lab_;
-  SeedsReport report_;
+  BenchReport report_;
 };
 
 }  // namespace
 
-ExitCode bench_seeds(const SeedsBenchOptions& options) {
-  auto code = SeedsBench(options).run();
+ExitCode bench_original(const OriginalBenchOptions& options) {
+  auto code = OriginalBench(options).run();
   return code.ok() ? *code : report(code.error());
 }
 

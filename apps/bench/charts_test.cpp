@@ -102,7 +102,7 @@ TEST(LineChartTest, a_gap_is_a_gap) {
 }
 
 TEST(HeatChartTest, an_empty_cell_is_a_dash) {
-  const std::string svg = heat_chart("t", {"seeds loopback", "2M"}, {{"a", {1, kUnknown}}, {"b", {1.3}}});
+  const std::string svg = heat_chart("t", {"original loopback", "2M"}, {{"a", {1, kUnknown}}, {"b", {1.3}}});
   expect_sound(svg);
   EXPECT_EQ(count(svg, "class=\"heat\""), 2u);
   EXPECT_TRUE(has(svg, ">–</text>"));

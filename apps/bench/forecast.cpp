@@ -34,7 +34,7 @@ Forecast forecast_of(const Cell& cell, const ForecastOptions& options, const Wat
     forecast.problem = figures.error().message;
     return forecast;
   }
-  forecast.rounds.front() = {figures->batches_per_second * kSeedsSeconds, figures->slot_seconds};
+  forecast.rounds.front() = {figures->batches_per_second * kPublishedSeconds, figures->slot_seconds};
   forecast.bottleneck = figures->bottleneck;
   return forecast;
 }

@@ -43,10 +43,10 @@ double median(std::vector<double> values) {
 
 Figures figures_of(const Summary& summary, const std::optional<RunDatabase::Stretch>& warm) {
   if (!(summary.seconds > 0) || summary.per_node.empty()) return {};
-  const double scale = kSeedsSeconds / summary.seconds;
+  const double scale = kPublishedSeconds / summary.seconds;
   const auto [idlest, busiest] = std::ranges::minmax(summary.per_node, {}, &NodeSummary::batches);
   const auto least = static_cast<double>(idlest.batches), most = static_cast<double>(busiest.batches);
-  return {.batches = batches_per_second(summary, warm) * kSeedsSeconds,
+  return {.batches = batches_per_second(summary, warm) * kPublishedSeconds,
           .bytes_per_second = summary.throughput_bytes_per_second,
           .network_seconds = mean_of_nodes(summary, &NodeSummary::network_seconds) * scale,
           .compression_seconds = mean_of_nodes(summary, &NodeSummary::compression_seconds) * scale,
@@ -104,7 +104,7 @@ const Row* best_of(std::span<const Row> rows) {
   return best;
 }
 
-std::vector<Row> SeedsReport::group(std::string_view part, std::string_view workload,
+std::vector<Row> BenchReport::group(std::string_view part, std::string_view workload,
                                     std::string_view link) const {
   std::vector<Row> found;
   std::ranges::copy_if(rows, std::back_inserter(found), [&](const Row& row) {
@@ -113,7 +113,7 @@ std::vector<Row> SeedsReport::group(std::string_view part, std::string_view work
   return found;
 }
 
-void SeedsReport::add(const Forecast& round) {
+void BenchReport::add(const Forecast& round) {
   const auto found = std::ranges::find(forecasts, round.cell, &Forecast::cell);
   if (found == forecasts.end()) {
     forecasts.push_back(round);
@@ -124,7 +124,7 @@ void SeedsReport::add(const Forecast& round) {
   if (!round.problem.empty()) found->problem = round.problem;
 }
 
-ForecastVerdict SeedsReport::verdict(const Forecast& forecast) const {
+ForecastVerdict BenchReport::verdict(const Forecast& forecast) const {
   const auto row = std::ranges::find(rows, forecast.cell, &Row::cell);
   if (row == rows.end() || !(row->figures.batches > 0)) return {};
   std::vector<double> ratios;

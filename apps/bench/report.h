@@ -1,4 +1,4 @@
-// What `w5xde bench seeds` measures, and the three ways it is told: a table, JSON, a page.
+// What `w5xde bench original` measures, and the three forms of its report: a table, JSON, a page.
 #pragma once
 
 #include <array>
@@ -17,10 +17,11 @@
 
 namespace w5xde {
 
-// Counts and times are told for so many seconds, as the seeds told them, however long was measured.
-inline constexpr double kSeedsSeconds = 30;
+// Counts and times are given per this many seconds, as the original WIIIIIDE published them, however long
+// was measured.
+inline constexpr double kPublishedSeconds = 30;
 
-// What the seeds published of a preset, from a machine that is not this one.
+// What the original WIIIIIDE published of a preset, measured on another machine.
 struct Published {
   std::string_view preset;
   double batches = kUnknown;  // in 30 s
@@ -36,7 +37,7 @@ inline constexpr std::array<Published, 7> kPublished = {{
     {"direct-tensor", 24373, 4.11e6, 1.24},
     {"gradient-compression", 10339, 835e3, 2.02},
 }};
-// All unknown for a preset that the seeds did not have.
+// All unknown for a preset that the original did not have.
 Published published(std::string_view preset);
 
 // One pool, or the medians of several: batches once it was warm, all else of the whole run. Unknown is NaN.
@@ -154,7 +155,7 @@ struct Conditions {
   bool complete = true;  // false: stopped before the last round
 };
 
-struct SeedsReport {
+struct BenchReport {
   Conditions conditions;
   std::vector<Row> rows;  // of all parts, in the order of measuring
   std::vector<Forecast> forecasts;
@@ -166,14 +167,14 @@ struct SeedsReport {
   ForecastVerdict verdict(const Forecast& forecast) const;
 };
 
-std::string to_json(const SeedsReport& report);  // indented, ends with a newline
+std::string to_json(const BenchReport& report);  // indented, ends with a newline
 // corrupt when the text is not what to_json writes.
-Result<SeedsReport> seeds_report_from_json(std::string_view text);
+Result<BenchReport> bench_report_from_json(std::string_view text);
 
-// For a terminal: one line a row, the seeds' columns beside ours where they had the same.
-std::string to_text(const SeedsReport& report);
+// For a terminal: one line a row, the original's columns beside ours where it measured the same.
+std::string to_text(const BenchReport& report);
 
 // A page that needs nothing but itself.
-std::string report_html(const SeedsReport& report);
+std::string report_html(const BenchReport& report);
 
 }  // namespace w5xde

@@ -22,7 +22,7 @@ struct Named {
   const char* title;
 };
 constexpr std::array<Named, 2> kWorkloads = {{
-    {"seeds", "The seeds’ model (430 parameters)"},
+    {"original", "The original’s model (430 parameters)"},
     {"2M", "1.86 million parameters"},
 }};
 constexpr std::array<Named, 2> kLinks = {{{"loopback", "loopback"}, {"100mbit", "100 Mbit/s"}}};
@@ -70,8 +70,8 @@ std::string range_text(double low, double high) {
   return count_text(low) + "…" + count_text(high);
 }
 
-// The seeds' figures on our scale: their fastest preset stands where ours of that name does.
-double seeds_scale(const std::vector<Row>& rows) {
+// The original's figures on our scale: its fastest preset stands where ours of that name does.
+double published_scale(const std::vector<Row>& rows) {
   const Published& fastest = *std::ranges::max_element(kPublished, {}, &Published::batches);
   const auto ours = std::ranges::find(rows, fastest.preset,
                                       [](const Row& row) -> std::string_view { return row.cell.preset; });
@@ -80,8 +80,8 @@ double seeds_scale(const std::vector<Row>& rows) {
 
 std::string batches_figure(const std::vector<Row>& rows) {
   const Row* best = best_of(rows);
-  const bool as_seeds = rows.front().cell.workload == "seeds" && rows.front().cell.link == "loopback";
-  const double scale = as_seeds ? seeds_scale(rows) : kUnknown;
+  const bool as_published = rows.front().cell.workload == "original" && rows.front().cell.link == "loopback";
+  const double scale = as_published ? published_scale(rows) : kUnknown;
   std::vector<Bar> bars;
   std::vector<Line> lines;
   for (const Row& row : rows) {
@@ -103,7 +103,8 @@ std::string batches_figure(const std::vector<Row>& rows) {
       "The bar is the median of the rounds, the thin line spans them. " + warm_up_sentence(rows);
   if (std::isfinite(scale)) {
     caption +=
-        " The upright marks are the seeds’ published figures, from another machine and scaled so that their "
+        " The upright marks are the original’s published figures, from another machine and scaled so that "
+        "its "
         "direct-tensor stands where ours does: compare the pattern, not the height.";
   }
   return figure(
@@ -118,7 +119,7 @@ std::string time_figure(const std::vector<Row>& rows) {
     const Figures& f = row.figures;
     stacks.push_back({row.cell.preset,
                       {f.compute_seconds, f.compression_seconds, f.network_seconds},
-                      percent_text(f.compute_seconds / kSeedsSeconds) + " computing"});
+                      percent_text(f.compute_seconds / kPublishedSeconds) + " computing"});
     lines.push_back({row.cell.preset, decimal_text(f.compute_seconds), decimal_text(f.compression_seconds),
                      decimal_text(f.network_seconds)});
   }
@@ -128,7 +129,7 @@ std::string time_figure(const std::vector<Row>& rows) {
       "<span><i style=\"background:var(--network)\"></i>network and waiting</span></p>";
   return figure(
       "Where a node’s 30 s go",
-      legend + stacked_chart("Seconds of 30, mean node, by preset", stacks, kSeedsSeconds),
+      legend + stacked_chart("Seconds of 30, mean node, by preset", stacks, kPublishedSeconds),
       "The mean node. Waiting includes waiting for a turn on the machine’s cores; it is counted when work is "
       "handed in, so that a node that had none leaves its time open. Of the whole run, warming up included.",
       table({"preset", "compute s", "compress s", "network s"}, lines));
@@ -150,7 +151,7 @@ std::string spread_figure(const std::vector<Row>& rows) {
                 table({"preset", "idlest", "busiest", "spread"}, lines));
 }
 
-std::string group_section(const SeedsReport& report, const Named& workload, const Named& link) {
+std::string group_section(const BenchReport& report, const Named& workload, const Named& link) {
   const auto rows = report.group("presets", workload.name, link.name);
   if (rows.empty()) return "";
   std::string html = fmt::format("<section><h2>{}, {}</h2>\n", workload.title, link.title);
@@ -169,7 +170,7 @@ std::string group_section(const SeedsReport& report, const Named& workload, cons
                             spread_figure(rows));
 }
 
-std::string ratio_section(const SeedsReport& report) {
+std::string ratio_section(const BenchReport& report) {
   std::vector<std::string> columns, presets;
   std::vector<std::vector<Row>> groups;
   for (const Named& workload : kWorkloads) {
@@ -207,7 +208,7 @@ std::string ratio_section(const SeedsReport& report) {
                     table(head, lines)));
 }
 
-std::string forecast_section(const SeedsReport& report) {
+std::string forecast_section(const BenchReport& report) {
   if (report.forecasts.empty()) return "";
   std::vector<Bar> bars;
   std::vector<Line> lines;
@@ -241,27 +242,27 @@ std::string forecast_section(const SeedsReport& report) {
 std::string published_section() {
   std::vector<Bar> bars;
   std::vector<Line> lines;
-  for (const Published& seeds : kPublished) {
-    const std::string preset(seeds.preset);
+  for (const Published& original : kPublished) {
+    const std::string preset(original.preset);
     bars.push_back({.label = preset,
-                    .value = seeds.batches,
-                    .text = count_text(seeds.batches),
-                    .best = seeds.preset == "direct-tensor"});
-    lines.push_back(
-        {preset, count_text(seeds.batches), rate_text(seeds.bytes_per_second), decimal_text(seeds.ratio)});
+                    .value = original.batches,
+                    .text = count_text(original.batches),
+                    .best = original.preset == "direct-tensor"});
+    lines.push_back({preset, count_text(original.batches), rate_text(original.bytes_per_second),
+                     decimal_text(original.ratio)});
   }
-  return "<section><h2>As the seeds published it</h2>\n" +
+  return "<section><h2>As the original published it</h2>\n" +
          paragraph(
-             "Their own figures: 10 nodes on one machine, 30 s, another machine and another program. They "
-             "are "
-             "here for their pattern.") +
+             "The figures of the original WIIIIIDE: 10 nodes on one machine, 30 s, another machine and "
+             "another "
+             "program. They are here for their pattern.") +
          fmt::format("<div class=\"grid\">{}</div></section>\n",
                      figure("Batches in 30 s, as published",
-                            bar_chart("Batches in 30 s as the seeds published", bars), "",
+                            bar_chart("Batches in 30 s as the original published", bars), "",
                             table({"preset", "batches/30 s", "net", "ratio"}, lines)));
 }
 
-std::string buffers_section(const SeedsReport& report) {
+std::string buffers_section(const BenchReport& report) {
   std::string figures, words;
   for (const Named& workload : kWorkloads) {
     const auto rows = report.group("buffers", workload.name, "loopback");
@@ -288,8 +289,8 @@ std::string buffers_section(const SeedsReport& report) {
          fmt::format("<div class=\"grid two\">{}</div></section>\n", figures);
 }
 
-std::string logging_section(const SeedsReport& report) {
-  const auto rows = report.group("logging", "seeds", "loopback");
+std::string logging_section(const BenchReport& report) {
+  const auto rows = report.group("logging", "original", "loopback");
   const auto silent = std::ranges::find(rows, "silent", [](const Row& row) { return row.cell.log; });
   if (rows.empty()) return "";
   std::vector<Bar> bars;
@@ -301,14 +302,14 @@ std::string logging_section(const SeedsReport& report) {
     lines.push_back(
         {row.cell.log, count_text(row.figures.batches), range_text(low, high), decimal_text(kept)});
   }
-  return "<section><h2>Logging, the seeds’ model, loopback</h2>\n" + paragraph(logging_sentence(rows)) +
+  return "<section><h2>Logging, the original’s model, loopback</h2>\n" + paragraph(logging_sentence(rows)) +
          fmt::format("<div class=\"grid\">{}</div></section>\n",
                      figure("Batches against a silent pool", bar_chart("Batches against a silent pool", bars),
                             "The log goes to a file. " + warm_up_sentence(rows),
                             table({"log", "batches/30 s", "rounds", "of silent"}, lines)));
 }
 
-std::string problems(const SeedsReport& report) {
+std::string problems(const BenchReport& report) {
   std::string html;
   if (!report.conditions.complete) {
     html += paragraph("Stopped before the last round: what is here was measured until then.", "warning");
@@ -328,7 +329,7 @@ std::string problems(const SeedsReport& report) {
   return html;
 }
 
-std::string method(const SeedsReport& report) {
+std::string method(const BenchReport& report) {
   const Conditions& c = report.conditions;
   const std::array<std::pair<const char*, std::string>, 9> facts = {{
       {"Date", c.date},
@@ -355,13 +356,13 @@ std::string method(const SeedsReport& report) {
 
 }  // namespace
 
-std::string report_html(const SeedsReport& report) {
+std::string report_html(const BenchReport& report) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
       "<title>What each idea is worth</title><style>{}</style></head>\n<body><main>\n"
       "<header><h1>What each idea is worth</h1>\n",
-      kSeedsStyle);
+      kReportStyle);
   html += paragraph(
       fmt::format("WIIIIIDE’s presets, from the first generation to the adaptive one, each run as a pool "
                   "of {} nodes on one machine ({}, {} cores) on {}.",

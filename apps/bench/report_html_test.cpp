@@ -10,10 +10,10 @@
 namespace w5xde {
 namespace {
 
-SeedsReport full_report() {
-  SeedsReport report{.conditions = {.processor = "p", .cores = 2, .nodes = 10, .rounds = 3, .seconds = 30}};
+BenchReport full_report() {
+  BenchReport report{.conditions = {.processor = "p", .cores = 2, .nodes = 10, .rounds = 3, .seconds = 30}};
   double batches = 1000;
-  for (const Cell& cell : seeds_cells()) {
+  for (const Cell& cell : all_cells()) {
     Row row{.cell = cell, .warm_up_seconds = warm_up_seconds(cell)};
     for (const Column& column : kColumns) row.figures.*column.value = 1;
     row.figures.batches = batches += 10;
@@ -55,13 +55,13 @@ void expect_no_strange_numbers(const std::string& html) {
       std::regex_search(html, std::regex(R"re(\bnan\b|\binf\b|-nan|=""|"-\d)re", std::regex::icase)));
 }
 
-TEST(SeedsHtmlTest, every_part_has_its_section_its_chart_and_its_table) {
+TEST(ReportHtmlTest, every_part_has_its_section_its_chart_and_its_table) {
   const std::string html = report_html(full_report());
   expect_balanced(html);
   expect_no_strange_numbers(html);
   for (const char* title :
-       {"The seeds’ model (430 parameters), loopback", "1.86 million parameters, 100 Mbit/s",
-        "Against the best preset", "Predicted beforehand", "As the seeds published it", "Socket buffers",
+       {"The original’s model (430 parameters), loopback", "1.86 million parameters, 100 Mbit/s",
+        "Against the best preset", "Predicted beforehand", "As the original published it", "Socket buffers",
         "Logging", "How it was measured"}) {
     EXPECT_TRUE(has(html, title)) << title;
   }
@@ -75,18 +75,18 @@ TEST(SeedsHtmlTest, every_part_has_its_section_its_chart_and_its_table) {
   EXPECT_EQ(count("<table>"), count("<figure>"));
 }
 
-TEST(SeedsHtmlTest, it_says_what_is_of_a_warm_pool_and_what_of_the_whole_run) {
-  SeedsReport report = full_report();
+TEST(ReportHtmlTest, it_says_what_is_of_a_warm_pool_and_what_of_the_whole_run) {
+  BenchReport report = full_report();
   const std::string html = report_html(report);
   EXPECT_TRUE(has(html, "counted after 12 s of warming up; all else is of the whole run"));
-  EXPECT_TRUE(has(html, "12 s (2M 100mbit), 1 s (seeds loopback, seeds 100mbit, 2M loopback) before"));
+  EXPECT_TRUE(has(html, "12 s (2M 100mbit), 1 s (original loopback, original 100mbit, 2M loopback) before"));
   EXPECT_FALSE(has(html, "too few steps"));
   report.rows[0].cold_rounds = 1;
-  EXPECT_TRUE(has(report_html(report), "early, seeds, loopback: in 1 of 3 rounds too few steps"));
+  EXPECT_TRUE(has(report_html(report), "early, original, loopback: in 1 of 3 rounds too few steps"));
 }
 
-TEST(SeedsHtmlTest, predictions_have_a_section_where_there_are_any) {
-  SeedsReport report = full_report();
+TEST(ReportHtmlTest, predictions_have_a_section_where_there_are_any) {
+  BenchReport report = full_report();
   for (Forecast::Said& round : report.forecasts[0].rounds) round.batches *= 10;
   report.forecasts[1] = {.cell = report.forecasts[1].cell, .problem = "<no> engine"};
   const std::string html = report_html(report);
@@ -95,20 +95,20 @@ TEST(SeedsHtmlTest, predictions_have_a_section_where_there_are_any) {
   EXPECT_TRUE(has(html, "2 of 3 predictions are within"));
   EXPECT_TRUE(has(html, "<td>1.20</td><td>yes</td><td>compute</td>"));
   EXPECT_TRUE(has(html, "<td>12.00</td><td>no</td>"));
-  EXPECT_TRUE(has(html, "No prediction for adaptive, seeds, 100mbit: &lt;no&gt; engine"));
+  EXPECT_TRUE(has(html, "No prediction for adaptive, original, 100mbit: &lt;no&gt; engine"));
   report.forecasts.clear();
   EXPECT_FALSE(has(report_html(report), "Predicted beforehand"));
 }
 
-TEST(SeedsHtmlTest, it_needs_nothing_but_itself) {
+TEST(ReportHtmlTest, it_needs_nothing_but_itself) {
   const std::string html = report_html(full_report());
   for (const char* outside : {"http:", "https:", "src=", "<link", "<script", "@import", "url("}) {
     EXPECT_FALSE(has(html, outside)) << outside;
   }
 }
 
-TEST(SeedsHtmlTest, what_was_not_measured_has_no_section) {
-  SeedsReport report = full_report();
+TEST(ReportHtmlTest, what_was_not_measured_has_no_section) {
+  BenchReport report = full_report();
   std::erase_if(report.rows, [](const Row& row) { return row.cell.part != "logging"; });
   report.forecasts.clear();
   const std::string html = report_html(report);
@@ -118,8 +118,8 @@ TEST(SeedsHtmlTest, what_was_not_measured_has_no_section) {
   expect_balanced(report_html({}));
 }
 
-TEST(SeedsHtmlTest, empty_cells_are_dashes) {
-  SeedsReport report = full_report();
+TEST(ReportHtmlTest, empty_cells_are_dashes) {
+  BenchReport report = full_report();
   for (Row& row : report.rows) {
     row.figures = {};
     row.rounds_batches = {kUnknown, kUnknown, kUnknown};
@@ -131,8 +131,8 @@ TEST(SeedsHtmlTest, empty_cells_are_dashes) {
   EXPECT_TRUE(has(html, "<td>–</td>"));
 }
 
-TEST(SeedsHtmlTest, words_from_outside_are_escaped) {
-  SeedsReport report = full_report();
+TEST(ReportHtmlTest, words_from_outside_are_escaped) {
+  BenchReport report = full_report();
   report.conditions.processor = "<b>\"fast\" & co";
   report.conditions.link = "<i>";
   report.rows[0].cell.preset = "<script>alert(1)</script>";
@@ -143,8 +143,8 @@ TEST(SeedsHtmlTest, words_from_outside_are_escaped) {
   EXPECT_TRUE(has(html, "&lt;b&gt;&quot;fast&quot; &amp; co"));
 }
 
-TEST(SeedsHtmlTest, a_report_that_ends_early_or_lacks_rounds_says_so) {
-  SeedsReport report = full_report();
+TEST(ReportHtmlTest, a_report_that_ends_early_or_lacks_rounds_says_so) {
+  BenchReport report = full_report();
   report.conditions.complete = false;
   report.rows[3].problem = "no port";
   const std::string html = report_html(report);

@@ -122,18 +122,18 @@ Forecast forecast_in(const Json& json) {
 
 Json json_of_published() {
   Json rows = Json::array();
-  for (const Published& seeds : kPublished) {
-    rows.push_back({{"preset", seeds.preset},
-                    {"batches_per_30s", number(seeds.batches)},
-                    {"throughput_bytes_per_second", number(seeds.bytes_per_second)},
-                    {"compression_ratio", number(seeds.ratio)}});
+  for (const Published& original : kPublished) {
+    rows.push_back({{"preset", original.preset},
+                    {"batches_per_30s", number(original.batches)},
+                    {"throughput_bytes_per_second", number(original.bytes_per_second)},
+                    {"compression_ratio", number(original.ratio)}});
   }
   return rows;
 }
 
 }  // namespace
 
-std::string to_json(const SeedsReport& report) {
+std::string to_json(const BenchReport& report) {
   Json json = {{"conditions", json_of(report.conditions)}};
   for (const auto& [part, key] : kParts) {
     json[key] = Json::array();
@@ -145,21 +145,21 @@ std::string to_json(const SeedsReport& report) {
   for (const Forecast& forecast : report.forecasts) {
     json["predictions"].push_back(json_of(forecast, report.verdict(forecast)));
   }
-  json["seeds_published"] = json_of_published();
+  json["original_published"] = json_of_published();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Result<SeedsReport> seeds_report_from_json(std::string_view text) {
+Result<BenchReport> bench_report_from_json(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    SeedsReport report{.conditions = conditions_in(json.at("conditions")), .rows = {}, .forecasts = {}};
+    BenchReport report{.conditions = conditions_in(json.at("conditions")), .rows = {}, .forecasts = {}};
     for (const auto& [part, key] : kParts) {
       for (const Json& row : json.at(key)) report.rows.push_back(row_in(row, part));
     }
     for (const Json& forecast : json.at("predictions")) report.forecasts.push_back(forecast_in(forecast));
     return report;
   } catch (const Json::exception& error) {
-    return corrupt(std::string("not a report of `w5xde bench seeds`: ") + error.what());
+    return corrupt(std::string("not a report of `w5xde bench original`: ") + error.what());
   }
 }
 

@@ -142,7 +142,7 @@ std::string yes_or_no(const ForecastVerdict& verdict) {
   return verdict.close() ? "yes" : "no";
 }
 
-std::string forecast_sentence(const SeedsReport& report) {
+std::string forecast_sentence(const BenchReport& report) {
   std::size_t known = 0, close = 0;
   const Forecast* farthest = nullptr;
   double farthest_ratio = 1;
@@ -187,7 +187,7 @@ std::string logging_sentence(const std::vector<Row>& rows) {
   std::string text = left < 1 ? fmt::format("Verbose logging cost {} of the batches", percent_text(1 - left))
                               : fmt::format("Verbose logging cost no batches ({} times the silent pool's)",
                                             decimal_text(left));
-  text += "; the seeds told of 24 to 42 %.";
+  text += "; the original reported 24 to 42 %.";
   const double noise = noise_of(rows);
   if (std::isfinite(noise))
     text += fmt::format(" Rounds of one tier lie up to {} apart.", percent_text(noise));

@@ -3,7 +3,7 @@
 namespace w5xde {
 
 // The page's looks; light or dark as the reader's machine is.
-inline constexpr const char* kSeedsStyle = R"(
+inline constexpr const char* kReportStyle = R"(
 :root{color-scheme:light dark;--page:#fbfaf7;--card:#fff;--ink:#1d2026;--soft:#5b6270;--line:#e3e1da;
 --track:#eeece5;--bar:#9db4d8;--best:#2f62b4;--mark:#c2410c;--network:#a3b1c6;--compression:#e0912f;
 --compute:#2f62b4}

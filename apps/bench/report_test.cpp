@@ -10,14 +10,14 @@ namespace w5xde {
 namespace {
 
 Row row(const std::string& preset, std::vector<double> rounds) {
-  Row row{.cell = {"presets", preset, "seeds", "loopback"}};
+  Row row{.cell = {"presets", preset, "original", "loopback"}};
   row.rounds_batches = std::move(rounds);
   row.figures.batches = median(row.rounds_batches);
   return row;
 }
 
-SeedsReport some_report() {
-  SeedsReport report{.conditions = {.date = "2026-01-02 03:04 UTC",
+BenchReport some_report() {
+  BenchReport report{.conditions = {.date = "2026-01-02 03:04 UTC",
                                     .version = "0.1.0",
                                     .processor = "a \"processor\"",
                                     .kernel = "Linux 6",
@@ -35,7 +35,7 @@ SeedsReport some_report() {
   report.rows[1].cold_rounds = 2;
   report.rows[1].figures.loss_last = 0.25;
   report.rows.push_back({.cell = {"buffers", "adaptive", "2M", "loopback", 8 << 20, "silent"}});
-  report.rows.push_back({.cell = {"logging", "adaptive", "seeds", "loopback", 0, "verbose"}});
+  report.rows.push_back({.cell = {"logging", "adaptive", "original", "loopback", 0, "verbose"}});
   report.forecasts = {{.cell = report.rows[1].cell,
                        .rounds = {{160, 5e-5}, {168, 4e-5}, {187, 3e-5}},
                        .bottleneck = "compute"},
@@ -105,7 +105,7 @@ TEST(RowTest, the_best_is_the_one_with_most_and_rounds_lie_apart) {
 }
 
 TEST(VerdictTest, a_forecast_is_close_within_a_quarter_of_what_was_measured) {
-  SeedsReport report;
+  BenchReport report;
   report.rows = {row("adaptive", {100}), row("early", {})};
   const auto verdict = [&](const Row& of, double batches) {
     return report.verdict({.cell = of.cell, .rounds = {{batches}}});
@@ -122,7 +122,7 @@ TEST(VerdictTest, a_forecast_is_close_within_a_quarter_of_what_was_measured) {
 }
 
 TEST(VerdictTest, a_round_s_forecast_is_compared_with_that_round) {
-  SeedsReport report;
+  BenchReport report;
   report.rows = {row("adaptive", {100, 50, kUnknown, 200})};
   // The machine was half as fast in the second round, as plan had noticed; the last was not predicted.
   const Forecast forecast{.cell = report.rows[0].cell, .rounds = {{110}, {55}, {400}, {}}};
@@ -130,9 +130,10 @@ TEST(VerdictTest, a_round_s_forecast_is_compared_with_that_round) {
   EXPECT_EQ(report.verdict(forecast).measured, 100);
 }
 
-TEST(SeedsReportTest, rounds_of_a_forecast_come_one_by_one) {
-  const Cell one{"presets", "adaptive", "seeds", "loopback"}, other{"presets", "early", "seeds", "loopback"};
-  SeedsReport report;
+TEST(BenchReportTest, rounds_of_a_forecast_come_one_by_one) {
+  const Cell one{"presets", "adaptive", "original", "loopback"},
+      other{"presets", "early", "original", "loopback"};
+  BenchReport report;
   report.add({.cell = one, .rounds = {{100, 1e-5}}, .bottleneck = "compute"});
   report.add({.cell = other, .rounds = {{7, 1e-5}}});
   report.add({.cell = one, .rounds = {{}}, .problem = "no engine"});
@@ -146,9 +147,9 @@ TEST(SeedsReportTest, rounds_of_a_forecast_come_one_by_one) {
   EXPECT_EQ(forecast.problem, "no engine") << "of whichever round";
 }
 
-TEST(SeedsJsonTest, what_is_written_is_read_back) {
+TEST(ReportJsonTest, what_is_written_is_read_back) {
   const std::string json = to_json(some_report());
-  const auto read = seeds_report_from_json(json);
+  const auto read = bench_report_from_json(json);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(to_json(*read), json);
   ASSERT_EQ(read->rows.size(), 4u);
@@ -167,60 +168,61 @@ TEST(SeedsJsonTest, what_is_written_is_read_back) {
   EXPECT_EQ(read->forecasts[1].problem, "no engine");
 }
 
-TEST(SeedsJsonTest, what_is_no_report_is_refused) {
+TEST(ReportJsonTest, what_is_no_report_is_refused) {
   for (const char* text : {"", "{}", "[]", R"({"conditions": 1})", R"({"conditions": {"date": 5}})"}) {
-    EXPECT_FALSE(seeds_report_from_json(text).ok()) << text;
+    EXPECT_FALSE(bench_report_from_json(text).ok()) << text;
   }
   std::string json = to_json(some_report());
   json.replace(json.find("batches_per_30s"), 7, "BATCHES");
-  EXPECT_FALSE(seeds_report_from_json(json).ok());
+  EXPECT_FALSE(bench_report_from_json(json).ok());
 }
 
-TEST(SeedsTextTest, the_seeds_columns_stand_beside_ours_where_they_measured_the_same) {
+TEST(ReportTextTest, the_original_s_columns_stand_beside_ours_where_it_measured_the_same) {
   const std::string text = to_text(some_report());
   EXPECT_NE(text.find("2,733"), std::string::npos) << text;
   EXPECT_NE(text.find("326 KB/s"), std::string::npos) << text;
   EXPECT_NE(text.find("no room"), std::string::npos) << text;
   EXPECT_NE(text.find("100mbit: a relay"), std::string::npos) << text;
   EXPECT_EQ(text.find("nan"), std::string::npos) << text;
-  SeedsReport large = some_report();
+  BenchReport large = some_report();
   for (Row& row : large.rows) row.cell.workload = "2M";
   EXPECT_EQ(to_text(large).find("2,733"), std::string::npos);
 }
 
-TEST(SeedsTextTest, it_says_how_long_pools_warmed_up_and_where_that_was_not_enough) {
-  SeedsReport report = some_report();
+TEST(ReportTextTest, it_says_how_long_pools_warmed_up_and_where_that_was_not_enough) {
+  BenchReport report = some_report();
   for (Row& row : report.rows) row.warm_up_seconds = 1;
   report.rows[0].cell.link = "100mbit";
   report.rows[0].warm_up_seconds = 12;
   const std::string text = to_text(report);
-  EXPECT_NE(text.find("12 s (seeds 100mbit), 1 s (seeds loopback, 2M loopback)"), std::string::npos) << text;
-  EXPECT_NE(text.find("adaptive, seeds, loopback: in 2 of 3 rounds too few steps"), std::string::npos)
+  EXPECT_NE(text.find("12 s (original 100mbit), 1 s (original loopback, 2M loopback)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("adaptive, original, loopback: in 2 of 3 rounds too few steps"), std::string::npos)
       << text;
 }
 
-TEST(SeedsTextTest, predictions_stand_beside_what_was_measured) {
+TEST(ReportTextTest, predictions_stand_beside_what_was_measured) {
   const std::string text = to_text(some_report());
   const auto at =
-      text.find("adaptive, seeds, loopback           168           210   0.80     yes    compute");
+      text.find("adaptive, original, loopback           168           210   0.80     yes    compute");
   EXPECT_NE(at, std::string::npos) << text;
-  EXPECT_NE(text.find("no prediction for early, seeds, loopback: no engine"), std::string::npos) << text;
+  EXPECT_NE(text.find("no prediction for early, original, loopback: no engine"), std::string::npos) << text;
   EXPECT_NE(text.find("1 of 1 predictions are within 25 %"), std::string::npos) << text;
-  SeedsReport without = some_report();
+  BenchReport without = some_report();
   without.forecasts.clear();
   EXPECT_EQ(to_text(without).find("predicted"), std::string::npos);
 }
 
 TEST(SentencesTest, the_farthest_prediction_is_named) {
-  SeedsReport report;
+  BenchReport report;
   report.rows = {row("early", {100}), row("adaptive", {100})};
   EXPECT_EQ(forecast_sentence(report), "");
   report.forecasts = {{.cell = report.rows[0].cell, .rounds = {{60}}},
                       {.cell = report.rows[1].cell, .rounds = {{110}}}};
-  EXPECT_EQ(
-      forecast_sentence(report),
-      "1 of 2 predictions are within 25 % of what was measured; the farthest, early, seeds, loopback, said "
-      "0.60 times as much.");
+  EXPECT_EQ(forecast_sentence(report),
+            "1 of 2 predictions are within 25 % of what was measured; the farthest, early, original, "
+            "loopback, said "
+            "0.60 times as much.");
 }
 
 TEST(SentencesTest, differences_within_the_noise_are_called_level) {

@@ -39,13 +39,13 @@ std::string table(const std::vector<Line>& lines) {
   return text;
 }
 
-Line line_of(const Row& row, bool beside_seeds) {
+Line line_of(const Row& row, bool beside_published) {
   const Figures& ours = row.figures;
   Line line = {row.cell.preset};
-  if (beside_seeds) {
-    const Published seeds = published(row.cell.preset);
-    line.insert(line.end(),
-                {count_text(seeds.batches), rate_text(seeds.bytes_per_second), decimal_text(seeds.ratio)});
+  if (beside_published) {
+    const Published original = published(row.cell.preset);
+    line.insert(line.end(), {count_text(original.batches), rate_text(original.bytes_per_second),
+                             decimal_text(original.ratio)});
   }
   line.insert(line.end(), {count_text(ours.batches), rate_text(ours.bytes_per_second),
                            decimal_text(ours.network_seconds), decimal_text(ours.compression_seconds),
@@ -58,18 +58,18 @@ Line line_of(const Row& row, bool beside_seeds) {
 
 std::string presets_text(const std::vector<Row>& rows) {
   const Cell& cell = rows.front().cell;
-  // The seeds measured their own model, on one machine.
-  const bool beside_seeds = cell.workload == "seeds" && cell.link == "loopback";
+  // The original measured its own model, on one machine.
+  const bool beside_published = cell.workload == "original" && cell.link == "loopback";
   Line above = {""}, head = {"preset"};
-  if (beside_seeds) {
-    above.insert(above.end(), {"seeds'", "published", ""});
+  if (beside_published) {
+    above.insert(above.end(), {"original's", "published", ""});
     head.insert(head.end(), {"batches/30 s", "net/s", "ratio"});
   }
   above.insert(above.end(), {"", "", "seconds", "of 30", "", "", "batches", "between", ""});
   head.insert(head.end(),
               {"batches/30 s", "net/s", "network", "compress", "ratio", "memory", "a node", "nodes", "loss"});
   std::vector<Line> lines = {above, head};
-  for (const Row& row : rows) lines.push_back(line_of(row, beside_seeds));
+  for (const Row& row : rows) lines.push_back(line_of(row, beside_published));
   return fmt::format("{}, {}\n{}\n", cell.workload, cell.link, table(lines));
 }
 
@@ -84,7 +84,7 @@ std::string study_text(const std::vector<Row>& rows, const std::string& title,
   return title + "\n" + table(lines) + "\n";
 }
 
-std::string forecasts_text(const SeedsReport& report) {
+std::string forecasts_text(const BenchReport& report) {
   if (report.forecasts.empty()) return "";
   std::vector<Line> lines = {{"", "predicted", "measured", "", "within", ""},
                              {"w5xde plan", "batches/30 s", "batches/30 s", "ratio", "25 %", "waits for"}};
@@ -99,15 +99,15 @@ std::string forecasts_text(const SeedsReport& report) {
 
 }  // namespace
 
-std::string to_text(const SeedsReport& report) {
+std::string to_text(const BenchReport& report) {
   std::string text;
-  for (const char* workload : {"seeds", "2M"}) {
+  for (const char* workload : {"original", "2M"}) {
     for (const char* link : {"loopback", "100mbit"}) {
       const auto rows = report.group("presets", workload, link);
       if (!rows.empty()) text += presets_text(rows);
     }
   }
-  for (const char* workload : {"seeds", "2M"}) {
+  for (const char* workload : {"original", "2M"}) {
     const auto rows = report.group("buffers", workload, "loopback");
     if (rows.empty()) continue;
     text += study_text(
@@ -116,11 +116,11 @@ std::string to_text(const SeedsReport& report) {
 
         [best = best_of(rows)](const Row& row) { return best ? ratio(row, *best) : kUnknown; });
   }
-  const auto logging = report.group("logging", "seeds", "loopback");
+  const auto logging = report.group("logging", "original", "loopback");
   if (!logging.empty()) {
     const auto silent = std::ranges::find(logging, "silent", [](const Row& row) { return row.cell.log; });
     text += study_text(
-        logging, "logging, seeds, adaptive; ratio to silent", [](const Row& row) { return row.cell.log; },
+        logging, "logging, original, adaptive; ratio to silent", [](const Row& row) { return row.cell.log; },
 
         [&](const Row& row) { return silent == logging.end() ? kUnknown : ratio(row, *silent); });
   }

@@ -17,7 +17,7 @@ constexpr std::array kLinks = {"loopback", "100mbit"};
 constexpr std::array kBufferMegabytes = {1u, 2u, 4u, 8u, 16u};
 constexpr std::array kTiers = {"silent", "normal", "verbose"};
 
-// The quickest exact one of the seeds' own, one that loses bits, and ours.
+// The fastest lossless preset of the original, a lossy one, and ours.
 constexpr std::array<std::string_view, 3> kForecastPresets = {"direct-tensor", "gradient-compression",
                                                               "adaptive"};
 
@@ -27,7 +27,7 @@ struct Workload {
   const char* data;
 };
 constexpr std::array<Workload, 2> kWorkloads = {{
-    {"seeds", "mlp:10,20,10", "synthetic"},
+    {"original", "mlp:10,20,10", "synthetic"},
     {"2M", "mlp:784,1024,1024,10", "random:784,10"},
 }};
 
@@ -57,7 +57,7 @@ bool compared(const Cell& one, const Cell& other) {
 
 }  // namespace
 
-std::vector<Cell> seeds_cells() {
+std::vector<Cell> all_cells() {
   std::vector<Cell> cells;
   for (const Workload& workload : kWorkloads) {
     for (const char* link : kLinks) {
@@ -70,7 +70,7 @@ std::vector<Cell> seeds_cells() {
       cells.push_back({"buffers", "adaptive", workload.name, "loopback", std::uint64_t{megabytes} << 20});
     }
   }
-  for (const char* tier : kTiers) cells.push_back({"logging", "adaptive", "seeds", "loopback", 0, tier});
+  for (const char* tier : kTiers) cells.push_back({"logging", "adaptive", "original", "loopback", 0, tier});
   return cells;
 }
 
@@ -81,7 +81,7 @@ Result<std::vector<Cell>> chosen(const std::vector<Cell>& cells, const std::stri
     const auto* kind = std::ranges::find_if(kKinds, names_it);
     if (kind == kKinds.end()) {
       return invalid(fmt::format(
-          "--only '{}': choose by part (presets, buffers, logging), preset ({}), workload (seeds, 2M) "
+          "--only '{}': choose by part (presets, buffers, logging), preset ({}), workload (original, 2M) "
           "or link ({})",
           word, fmt::join(preset_names(), ", "), fmt::join(kLinks, ", ")));
     }

@@ -1,4 +1,4 @@
-// What `w5xde bench seeds` measures, and in which order.
+// What `w5xde bench original` measures, and in which order.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace w5xde {
 
 // Every cell of the report: presets, then the two studies.
-std::vector<Cell> seeds_cells();
+std::vector<Cell> all_cells();
 
 // Those that `only` asks for: words with commas between, each a part, a preset, a workload or a link. Words
 // of one kind are alternatives; kinds that are not mentioned are free. Empty: all.

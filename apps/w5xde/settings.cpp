@@ -104,50 +104,64 @@ std::string toml_of(const Setting& setting) {
   return text ? quoted(value) : value;
 }
 
-}  // namespace
-
-std::vector<Setting> settings_of(RunConfig& c) {
+// What most people set.
+std::vector<Setting> main_settings(RunConfig& c) {
   return {
       word("model", "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, or a TorchScript FILE.pt", true, c.model),
       word("data", "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, random:FEATURES,CLASSES", true, c.data),
-      word("evaluation-data", "what to evaluate on; by default the data's test split", false,
-           c.evaluation_data),
+      number("epochs", "end after this many epochs (1 when no end is given)", false, c.epochs),
+      number("steps", "end after this many steps", false, c.steps),
+      number("seconds", "end after this many seconds", false, c.seconds),
+      number("target-accuracy",
+             "end when an evaluation of the parameters reaches it, 0 to 1 (see --evaluate-every)", false,
+             c.target_accuracy),
+      measured("batch", "samples a slot; auto: measured, and slots with it", c.batch, c.batch_measured),
+      number("slots", "slots a step: the global batch is batch × slots, for any number of nodes", true,
+             c.slots),
+      choice("optimizer", "sgd, adam or adamw", c.optimizer.kind, parse_optimizer),
+      // A run that diverged goes on from its last good checkpoint with this and clip-norm lowered.
+      number("learning-rate", "the base that --schedule changes", false, c.optimizer.learning_rate),
+      choice("mode", "sync: the same bits for any nodes; async: no waiting", c.mode, parse_mode),
+      number("seed", "of data order, initial parameters and dropout", true, c.seed),
+      number("evaluate-every", "steps between evaluations; 0: at the end only", false, c.evaluate_every),
+  };
+}
+
+std::vector<Setting> training_settings(RunConfig& c) {
+  return {
       word("loss", "auto, cross-entropy, mse, or own: a TorchScript file's forward(inputs, targets) gives it",
            true, c.loss),
-      choice("mode", "sync: the same bits for any nodes; async: no waiting", c.mode, parse_mode),
-      measured("batch", "samples a slot; auto: measured, and slots with it", c.batch, c.batch_measured),
-      number("slots", "slots a step: the global batch is batch × slots, whatever the nodes", true, c.slots),
+      word("evaluation-data", "what to evaluate on; by default the test split of --data", false,
+           c.evaluation_data),
       number("accumulate", "multiplies the slots of a step", true, c.accumulate),
       word("global-batch", "fixed, or auto: it doubles as the noise of gradients allows (sync)", true,
            c.growth.policy),
       number("global-batch-max", "samples a step that it may grow to; 0: 64 times the first", true,
              c.growth.samples_max),
       number("global-batch-every", "steps between two growths, at least", true, c.growth.every),
-      word("global-batch-scaling", "of the learning rate: auto (by the optimizer), linear, sqrt, none", true,
+      word("global-batch-scaling",
+           "how the learning rate follows it: auto (by the optimizer), linear, sqrt, none", true,
            c.growth.scaling),
-      number("max-staleness", "async: versions by which a gradient may be late and count in full", true,
-             c.max_staleness),
-      number("steps", "end after so many steps", false, c.steps),
-      number("epochs", "end after so many epochs (1 when no end is given)", false, c.epochs),
-      number("seconds", "end after so many seconds", false, c.seconds),
-      number("target-accuracy",
-             "end when an evaluation of the parameters reaches it, 0 to 1 (see --evaluate-every)", false,
-             c.target_accuracy),
-      choice("optimizer", "sgd, adam or adamw", c.optimizer.kind, parse_optimizer),
-      // A run that diverged goes on from its last good checkpoint with these two lowered.
-      number("learning-rate", "its base", false, c.optimizer.learning_rate),
-      number("momentum", "sgd", true, c.optimizer.momentum),
-      flag("nesterov", "sgd", true, c.optimizer.nesterov),
-      number("weight-decay", "adamw: decoupled", true, c.optimizer.weight_decay),
-      number("beta1", "adam, adamw", true, c.optimizer.beta1),
-      number("beta2", "adam, adamw", true, c.optimizer.beta2),
-      number("epsilon", "adam, adamw", true, c.optimizer.epsilon),
-      word("schedule", "constant, step:EVERY,GAMMA or cosine, each with +warmup:STEPS or not", true,
-           c.schedule),
+      word("schedule", "of the learning rate: constant, step:EVERY,GAMMA or cosine; +warmup:STEPS may follow",
+           true, c.schedule),
       number("clip-norm", "clip the gradient to this norm; 0: do not", false, c.clip_norm),
-      number("seed", "of data order, initial parameters and dropout", true, c.seed),
+      number("momentum", "of sgd", true, c.optimizer.momentum),
+      flag("nesterov", "of sgd", true, c.optimizer.nesterov),
+      number("weight-decay", "of adamw, decoupled", true, c.optimizer.weight_decay),
+      number("beta1", "of adam and adamw", true, c.optimizer.beta1),
+      number("beta2", "of adam and adamw", true, c.optimizer.beta2),
+      number("epsilon", "of adam and adamw", true, c.optimizer.epsilon),
+      number("max-staleness", "async: a gradient counts in full while it is at most this many versions old",
+             true, c.max_staleness),
       number("threads", "for one slot's arithmetic, on every node", true, c.threads),
-      {"preset", "sets all that follows up to crew: " + fmt::format("{}", fmt::join(preset_names(), ", ")),
+  };
+}
+
+std::vector<Setting> network_settings(RunConfig& c) {
+  return {
+      {"preset",
+       "chooses the codecs and all transport settings at once; single flags change them: " +
+           fmt::format("{}", fmt::join(preset_names(), ", ")),
        false, [&c] { return c.transport.preset; },
        [&c](const std::string& text) -> Status {
          W5XDE_TRY(c.transport, preset(text));
@@ -155,32 +169,62 @@ std::vector<Setting> settings_of(RunConfig& c) {
        },
        true},
       word("codec", "lossless: auto, none, lz4, lz4-frame, zstd:LEVEL, zlib:LEVEL", false, c.transport.codec),
-      word("contribution-codec", "the same for what nodes send; same: as --codec", false,
-           c.transport.contribution_codec),
-      number("codec-threshold", "contributions of fewer bytes travel as they are", false,
-             c.transport.codec_threshold),
       word("gradient-codec",
            "lossy, for contributions: none, auto, fp16, bf16, int8, onebit, topk:DENSITY, powersgd:RANK",
            true, c.transport.gradient_codec),
-      word("parameter-codec", "the same for changes of the parameters", true, c.transport.parameter_codec),
-      word("serialization", "direct, or generic: numbers one by one", false, c.transport.serialization),
-      number("socket-buffer", "bytes; 0: what bandwidth × delay asks for", false, c.transport.socket_buffer),
-      number("receive-chunk", "bytes that one read takes at most; 0: any", false, c.transport.receive_chunk),
-      flag("combined-send", "header and payload in one call", false, c.transport.combined_send),
-      flag("keep-alive", "TCP keepalive", false, c.transport.keep_alive),
-      flag("quick-ack", "TCP_QUICKACK", false, c.transport.quick_ack),
+      word("parameter-codec", "lossy, for what the coordinator sends; as --gradient-codec", true,
+           c.transport.parameter_codec),
       word("sample-cache", "nodes keep the samples they were sent: auto (behind slow links), on, off", false,
            c.transport.sample_cache),
       number("part-bytes",
-             "larger models travel in parts of so many bytes, so that both directions are busy; 0: whole",
-             false, c.transport.part_bytes),
+             "larger models travel in parts of this size, so that both directions are busy; 0: whole", false,
+             c.transport.part_bytes),
       word("crew", "how many nodes take part in a step: auto (as many as make it faster), all", false,
            c.transport.crew),
       flag("turns", "let nodes that share a machine's cores take turns", false, c.turns),
+  };
+}
+
+std::vector<Setting> recording_settings(RunConfig& c) {
+  return {
       number("checkpoint-seconds", "how often to save", false, c.checkpoint_seconds),
       number("keep", "how many checkpoints to keep, beside the best", false, c.keep),
-      number("evaluate-every", "steps between evaluations; 0: at the end only", false, c.evaluate_every),
   };
+}
+
+// Parts of the presets that show what each generation of the original changed. Nobody else needs them.
+std::vector<Setting> history_settings(RunConfig& c) {
+  return {
+      word("contribution-codec", "lossless codec for what nodes send; same: as --codec", false,
+           c.transport.contribution_codec),
+      number("codec-threshold", "contributions of fewer bytes are not compressed", false,
+             c.transport.codec_threshold),
+      word("serialization", "direct, or generic: every number by itself", false, c.transport.serialization),
+      number("socket-buffer", "bytes; 0: as bandwidth × delay needs", false, c.transport.socket_buffer),
+      number("receive-chunk", "bytes that one read takes at most; 0: no limit", false,
+             c.transport.receive_chunk),
+      flag("combined-send", "header and payload in one system call", false, c.transport.combined_send),
+      flag("keep-alive", "TCP keepalive", false, c.transport.keep_alive),
+      flag("quick-ack", "TCP_QUICKACK", false, c.transport.quick_ack),
+  };
+}
+
+}  // namespace
+
+std::vector<Setting> settings_of(RunConfig& c) {
+  std::vector<Setting> all;
+  const auto add = [&](const char* group, std::vector<Setting> settings) {
+    for (Setting& setting : settings) {
+      setting.group = group;
+      all.push_back(std::move(setting));
+    }
+  };
+  add(kMainGroup, main_settings(c));
+  add(kTrainingGroup, training_settings(c));
+  add(kPoolGroup, network_settings(c));
+  add(kRecordingGroup, recording_settings(c));
+  add(kHistoryGroup, history_settings(c));
+  return all;
 }
 
 Status apply(std::vector<Setting>& settings, const Given& given) {

@@ -11,6 +11,13 @@
 
 namespace w5xde {
 
+// The headings of --help, in this order.
+inline constexpr const char* kMainGroup = "Options";
+inline constexpr const char* kTrainingGroup = "Training";
+inline constexpr const char* kPoolGroup = "Pool and network";
+inline constexpr const char* kRecordingGroup = "Recording";
+inline constexpr const char* kHistoryGroup = "For the study of the original's history";
+
 // One setting of a run: a flag (--learning-rate) and a key of run.toml (learning-rate) alike.
 struct Setting {
   std::string name;
@@ -18,7 +25,8 @@ struct Setting {
   bool fixed;  // the result depends on it: it cannot change when a run is resumed
   std::function<std::string()> get;
   std::function<Status(const std::string&)> set;
-  bool text;  // written to run.toml in quotes
+  bool text;                       // written to run.toml in quotes
+  const char* group = kMainGroup;  // of --help
 };
 
 // Every setting, bound to `c`.

@@ -1,4 +1,8 @@
-"""A link between two network namespaces of this machine, and pools that use it. Needs root, `ip` and `tc`."""
+"""A link between two network namespaces of this machine, and pools whose nodes are placed one by one: on one side of
+it or the other, each with a part of a core. Needs root, `ip` and `tc`.
+
+`w5xde bench original` has its own link (apps/bench/link_lab.h): it must work where this tree is not, and without root.
+"""
 
 import json
 import pathlib

@@ -16,7 +16,7 @@
 
 namespace w5xde {
 
-// What the seeds found worth tuning.
+// What the original WIIIIIDE found worth tuning.
 struct SocketOptions {
   bool no_delay = true;
   bool quick_ack = true;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kFloatsMax = 1 << 20;
 
-std::shared_ptr<const BlockLayout> seeds_layout() {
+std::shared_ptr<const BlockLayout> original_layout() {
   return BlockLayout::make({{"0.weight", Shape{20, 10}},
                             {"0.bias", Shape{20}},
                             {"2.weight", Shape{10, 20}},
@@ -19,7 +19,7 @@ std::shared_ptr<const BlockLayout> seeds_layout() {
 }
 
 TEST(ParameterBlockTest, every_tensor_starts_on_an_aligned_address) {
-  ParameterBlock block(seeds_layout());
+  ParameterBlock block(original_layout());
   EXPECT_EQ(block.layout().parameters(), 430u);
   EXPECT_EQ(block.layout().floats(), 208u + 32u + 208u + 16u);
   for (const auto& entry : block.layout().entries()) {
@@ -28,7 +28,7 @@ TEST(ParameterBlockTest, every_tensor_starts_on_an_aligned_address) {
 }
 
 TEST(ParameterBlockTest, a_view_sees_what_is_written_to_the_block) {
-  ParameterBlock block(seeds_layout());
+  ParameterBlock block(original_layout());
   const auto* bias = block.layout().find("0.bias");
   ASSERT_NE(bias, nullptr);
   std::ranges::fill(block.values_of(*bias), 2.0f);
@@ -40,7 +40,7 @@ TEST(ParameterBlockTest, a_view_sees_what_is_written_to_the_block) {
 }
 
 TEST(ParameterBlockTest, a_new_block_is_zero_padding_included) {
-  const ParameterBlock block(seeds_layout());
+  const ParameterBlock block(original_layout());
   EXPECT_TRUE(std::ranges::all_of(block.values(), [](float value) { return value == 0.0f; }));
 }
 

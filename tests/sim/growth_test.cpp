@@ -1,7 +1,7 @@
 // A global batch that grows, grows at the same steps whoever is in the pool.
 #include <gtest/gtest.h>
 
-#include "sim/murderer.h"
+#include "sim/fault_schedule.h"
 #include "sim/sim_pool.h"
 
 namespace w5xde {
@@ -68,11 +68,11 @@ TEST(GrowthTest, nodes_that_vanish_at_any_moment_change_no_bit) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimPool pool(growing_config());
     pool.add_nodes(3);
-    Murderer murderer(pool, seed);
+    FaultSchedule faults(pool, seed);
     ASSERT_EQ(pool.run(), "ok");
     expect_grown(pool.coordinator().summary());
     EXPECT_EQ(pool.coordinator().summary().parameters_hash, expected);
-    EXPECT_GE(murderer.killed(), 4u) << "the run was over before it was disturbed enough";
+    EXPECT_GE(faults.killed(), 4u) << "the run was over before it was disturbed enough";
   }
 }
 

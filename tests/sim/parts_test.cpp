@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "learn/seeds.h"
-#include "sim/murderer.h"
+#include "sim/fault_schedule.h"
 #include "sim/sim_pool.h"
 
 namespace w5xde {
@@ -60,12 +60,12 @@ TEST(PartsTest, nodes_that_vanish_in_the_middle_of_a_contribution_change_no_bit)
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimPool pool(parts_config());
     pool.add_nodes(3);
-    const Murderer murderer(pool, seed);
+    const FaultSchedule faults(pool, seed);
     ASSERT_EQ(pool.run(), "ok");
     const Summary summary = pool.coordinator().summary();
     EXPECT_EQ(summary.parameters_hash, expected);
     EXPECT_TRUE(summary.audit.passed());
-    EXPECT_GE(murderer.killed(), 4u);
+    EXPECT_GE(faults.killed(), 4u);
   }
 }
 
@@ -121,7 +121,7 @@ TEST(PartsTest, changes_that_are_coded_in_parts_come_to_the_same_bits_whoever_co
     EXPECT_EQ(run_to_end(config, 4).parameters_hash, alone);
     SimPool pool(config);
     pool.add_nodes(3);
-    const Murderer murderer(pool, 7);
+    const FaultSchedule faults(pool, 7);
     ASSERT_EQ(pool.run(), "ok");
     EXPECT_EQ(pool.coordinator().summary().parameters_hash, alone);
     config.checkpoint_seconds = 1e-9;

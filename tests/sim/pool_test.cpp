@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/murderer.h"
+#include "sim/fault_schedule.h"
 #include "sim/sim_pool.h"
 
 namespace w5xde {
@@ -79,13 +79,13 @@ TEST(PoolTest, nodes_that_vanish_at_any_moment_change_no_bit) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimPool pool(sim_config());
     pool.add_nodes(3);
-    Murderer murderer(pool, seed);
+    FaultSchedule faults(pool, seed);
     ASSERT_EQ(pool.run(), "ok");
     const Summary summary = pool.coordinator().summary();
     EXPECT_EQ(summary.parameters_hash, expected);
     expect_balanced(summary);
     EXPECT_EQ(summary.nodes, 3u) << "one that comes back is the same node";
-    EXPECT_GE(murderer.killed(), 4u) << "the run was over before it was disturbed enough";
+    EXPECT_GE(faults.killed(), 4u) << "the run was over before it was disturbed enough";
     EXPECT_GT(pool.stays(), 3u);
   }
 }
@@ -161,13 +161,13 @@ TEST(PoolTest, an_async_run_commits_every_sample_once_whoever_comes_and_goes) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimPool pool(config);
     pool.add_nodes(3);
-    Murderer murderer(pool, seed);
+    FaultSchedule faults(pool, seed);
     ASSERT_EQ(pool.run(), "ok");
     const Summary summary = pool.coordinator().summary();
     expect_balanced(summary);
     EXPECT_EQ(summary.samples, kSamples);
     EXPECT_EQ(summary.batches, 180u);
-    EXPECT_GE(murderer.killed(), 4u) << "the run was over before it was disturbed enough";
+    EXPECT_GE(faults.killed(), 4u) << "the run was over before it was disturbed enough";
   }
 }
 

@@ -99,15 +99,15 @@ ExitCode bench_compute(const BenchOptions& options);
 // w5xde bench pool: a pool and the engine alone, interleaved.
 ExitCode bench_pool(const BenchOptions& options);
 
-struct SeedsBenchOptions {
+struct OriginalBenchOptions {
   double seconds = 30;  // a cell's, all rounds together, after warming up
   unsigned nodes = 10;
   unsigned rounds = 3;
   std::string only;
-  std::string out = "seeds-report";
+  std::string out = "bench-report";
   std::string engine;
 };
-// w5xde bench seeds: every preset on every workload over every link.
-ExitCode bench_seeds(const SeedsBenchOptions& options);
+// w5xde bench original: every preset on every workload over every link.
+ExitCode bench_original(const OriginalBenchOptions& options);
 
 }  // namespace w5xde

@@ -17,10 +17,10 @@ Result<ExitCode> run(const JoinCommand& options) {
   W5XDE_TRY(const Address address, parse_address(options.address));
   if (options.nodes == 0) return invalid("--nodes begins at 1");
   W5XDE_TRY(const auto engine, find_engine(options.engine));
-  W5XDE_TRY(Nursery nursery,
-            Nursery::start({.engine = engine, .threads = options.threads, .log = options.log}));
-  const Interrupt interrupt;  // once the nursery runs, which must not inherit it
-  W5XDE_CHECK(nursery.start_nodes(
+  W5XDE_TRY(EngineHost host,
+            EngineHost::start({.engine = engine, .threads = options.threads, .log = options.log}));
+  const Interrupt interrupt;  // after the fork: the engine host must not inherit it
+  W5XDE_CHECK(host.start_nodes(
       {.count = options.nodes,
        .address = address,
        .name = options.name.empty()
@@ -30,9 +30,8 @@ Result<ExitCode> run(const JoinCommand& options) {
        .cores = options.cores,
        .model_cache = default_model_cache(),
        .attempts_max = options.attempts}));
-  W5XDE_CHECK(nursery.wait(interrupt.descriptor()));
-  // The nursery's end, here, is what nodes are told to leave by: they finish what they compute, and say
-  // goodbye.
+  W5XDE_CHECK(host.wait(interrupt.descriptor()));
+  // The engine host ends here. That tells its nodes to leave: they finish what they compute and say goodbye.
   return interrupt.came() ? kInterrupted : kSuccess;
 }
 

@@ -152,7 +152,7 @@ ModelOptions model_options(const RunConfig& config, const Data& data, const std:
 // The run's checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so that
 // the folder is all that a run needs.
 Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const Data& data,
-                                        const std::string& device, Nursery& nursery, const Log& log) {
+                                        const std::string& device, EngineHost& host, const Log& log) {
   std::vector<std::string> skipped;
   W5XDE_TRY(auto found, folder.newest(&skipped));
   for (const std::string& line : skipped) log.error("{}", line);
@@ -167,8 +167,8 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
     const Bytes bytes = file.bytes();
     W5XDE_CHECK(write_file_atomically(model_file, {&bytes, 1}));
   }
-  W5XDE_CHECK(nursery.initialise(model_options(config, data, device), model_file, config.seed,
-                                 folder.checkpoint_path(0)));
+  W5XDE_CHECK(host.initialise(model_options(config, data, device), model_file, config.seed,
+                              folder.checkpoint_path(0)));
   return CheckpointFile::open(folder.checkpoint_path(0));
 }
 
@@ -194,8 +194,8 @@ Result<Address> listen_address(const TrainOptions& options) {
 
 class Training {
  public:
-  Training(const TrainOptions& options, Asked asked, Nursery nursery)
-      : options_(options), asked_(std::move(asked)), nursery_(std::move(nursery)), log_(options.log) {}
+  Training(const TrainOptions& options, Asked asked, EngineHost host)
+      : options_(options), asked_(std::move(asked)), host_(std::move(host)), log_(options.log) {}
 
   Result<ExitCode> run() {
     W5XDE_TRY(const Address address, listen_address(options_));
@@ -219,20 +219,20 @@ class Training {
     }
     // Nodes find their way in while the data is opened.
     if (options_.nodes > 0) {
-      W5XDE_CHECK(nursery_->start_nodes({.count = options_.nodes,
-                                         .address = {"127.0.0.1", coordinator->address().port},
-                                         .name = "node",
-                                         .device = options_.device,
-                                         .cores = options_.cores,
-                                         .model_cache = default_model_cache(),
-                                         .attempts_max = kLocalAttemptsMax}));
+      W5XDE_CHECK(host_->start_nodes({.count = options_.nodes,
+                                      .address = {"127.0.0.1", coordinator->address().port},
+                                      .name = "node",
+                                      .device = options_.device,
+                                      .cores = options_.cores,
+                                      .model_cache = default_model_cache(),
+                                      .attempts_max = kLocalAttemptsMax}));
     }
     if (!data) {
       W5XDE_TRY(data, open_data(asked_.config));
     }
     W5XDE_TRY(CheckpointFile checkpoint,
-              first_checkpoint(folder, asked_.config, *data, options_.device, *nursery_, log_));
-    if (options_.nodes == 0) nursery_.reset();  // a coordinator alone is small
+              first_checkpoint(folder, asked_.config, *data, options_.device, *host_, log_));
+    if (options_.nodes == 0) host_.reset();  // a coordinator alone is small
     std::optional<MappedFile> model_file;
     if (asked_.config.model.ends_with(".pt")) {
       W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
@@ -248,9 +248,9 @@ class Training {
   Status measure_batch(const Data& data) {
     RunConfig& config = asked_.config;
     const auto sizes = batch_sizes(config, data.train->samples());
-    W5XDE_TRY(trials_, nursery_->try_batches(model_options(config, data, options_.device),
-                                             config.model.ends_with(".pt") ? config.model : "", config.seed,
-                                             config.data, sizes));
+    W5XDE_TRY(trials_, host_->try_batches(model_options(config, data, options_.device),
+                                          config.model.ends_with(".pt") ? config.model : "", config.seed,
+                                          config.data, sizes));
     for (const BatchTrial& trial : trials_)
       log_.normal("{} samples a slot: {:.0f} samples/s", trial.batch, trial.samples_per_second);
     const BatchChoice choice = choose_batch(config, trials_);
@@ -287,8 +287,8 @@ class Training {
     std::uint64_t memory = 0;
     coordinator.on_finishing = [&] {
       memory = proportional_set_bytes(getpid());
-      if (!nursery_) return;
-      for (const pid_t pid : nursery_->processes()) memory += proportional_set_bytes(pid);
+      if (!host_) return;
+      for (const pid_t pid : host_->processes()) memory += proportional_set_bytes(pid);
     };
     W5XDE_CHECK(coordinator.begin(std::move(material)));
     watch_nodes(coordinator);
@@ -318,8 +318,8 @@ class Training {
   // Nodes of this machine that are killed are started again; those that ended with an error are not. When the
   // last of them is gone and nobody else is in, nothing would ever happen again.
   void watch_nodes(Coordinator& coordinator) {
-    if (!nursery_ || coordinator.outcome() || stopped_ || nodes_lost_) return;
-    if (!local_end_) local_end_ = nursery_->all_ended();
+    if (!host_ || coordinator.outcome() || stopped_ || nodes_lost_) return;
+    if (!local_end_) local_end_ = host_->all_ended();
     if (local_end_ && coordinator.status().nodes.empty()) {
       nodes_lost_ = Error(*local_end_).within("no node is left");
       return coordinator.stop("every node of this machine has ended");
@@ -329,7 +329,7 @@ class Training {
 
   const TrainOptions& options_;
   Asked asked_;
-  std::optional<Nursery> nursery_;  // before the log: it is forked while this process has one thread
+  std::optional<EngineHost> host_;  // before the log: it is forked while this process has one thread
   Log log_;
   AsioLoop loop_;
   std::vector<BatchTrial> trials_;  // where the batch was measured
@@ -341,9 +341,9 @@ class Training {
 Result<ExitCode> run_training(const TrainOptions& options) {
   W5XDE_TRY(Asked asked, asked_of(options));
   W5XDE_TRY(const auto engine, find_engine(options.engine));
-  W5XDE_TRY(Nursery nursery,
-            Nursery::start({.engine = engine, .threads = asked.config.threads, .log = options.log}));
-  return Training(options, std::move(asked), std::move(nursery)).run();
+  W5XDE_TRY(EngineHost host,
+            EngineHost::start({.engine = engine, .threads = asked.config.threads, .log = options.log}));
+  return Training(options, std::move(asked), std::move(host)).run();
 }
 
 }  // namespace

@@ -114,10 +114,10 @@ Result<json> try_batches_here(const EngineLibrary& library, const json& request)
   return json{{"rates", std::move(rates)}};
 }
 
-// The nursery's own process.
-class Keeper {
+// What the engine host does in its own process.
+class HostProcess {
  public:
-  Keeper(int socket, int news, const Nursery::Options& options)
+  HostProcess(int socket, int news, const EngineHost::Options& options)
       : socket_(socket), news_(news), options_(options) {}
 
   [[noreturn]] void run() {
@@ -271,7 +271,7 @@ class Keeper {
 
   int socket_;
   int news_;
-  Nursery::Options options_;
+  EngineHost::Options options_;
   const EngineLibrary* library_ = nullptr;
   json nodes_;
   std::map<pid_t, Child> children_;
@@ -282,7 +282,7 @@ class Keeper {
 
 }  // namespace
 
-Result<Nursery> Nursery::start(const Options& options) {
+Result<EngineHost> EngineHost::start(const Options& options) {
   int sockets[2], news[2];
   for (int* pair : {sockets, news}) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
@@ -293,52 +293,52 @@ Result<Nursery> Nursery::start(const Options& options) {
   if (pid == 0) {
     close(sockets[0]);
     close(news[0]);
-    Keeper(sockets[1], news[1], options).run();
+    HostProcess(sockets[1], news[1], options).run();
   }
   close(sockets[1]);
   close(news[1]);
-  return Nursery(pid, sockets[0], news[0]);
+  return EngineHost(pid, sockets[0], news[0]);
 }
 
-Nursery::Nursery(Nursery&& other) noexcept
+EngineHost::EngineHost(EngineHost&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       socket_(std::exchange(other.socket_, -1)),
       news_(std::exchange(other.news_, -1)) {}
 
-Nursery::~Nursery() {
+EngineHost::~EngineHost() {
   if (pid_ < 0) return;
   close(socket_);
   close(news_);
   waitpid(pid_, nullptr, 0);
 }
 
-Result<std::string> Nursery::ask(const std::string& request) const {
+Result<std::string> EngineHost::ask(const std::string& request) const {
   W5XDE_CHECK(tell(request));
   return hear();
 }
 
-Status Nursery::tell(const std::string& request) const {
+Status EngineHost::tell(const std::string& request) const {
   if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) < 0)
-    return system_error("asking the nursery", errno);
+    return system_error("asking the engine host", errno);
   return {};
 }
 
-Result<std::string> Nursery::hear() const {
+Result<std::string> EngineHost::hear() const {
   auto answer = receive(socket_);
   if (!answer) return Error{ErrorKind::system, "the process that loads the engine died"};
   if (auto error = error_in(*answer)) return std::move(*error);
   return *answer;
 }
 
-std::optional<Error> Nursery::all_ended() const {
+std::optional<Error> EngineHost::all_ended() const {
   pollfd waiting{news_, POLLIN, 0};
   if (poll(&waiting, 1, 0) <= 0) return std::nullopt;
   const auto news = receive(news_);
   return news ? error_in(*news) : Error{ErrorKind::system, "the process that starts nodes died"};
 }
 
-Status Nursery::initialise(const ModelOptions& model, const std::filesystem::path& model_file,
-                           std::uint64_t seed, const std::filesystem::path& checkpoint) {
+Status EngineHost::initialise(const ModelOptions& model, const std::filesystem::path& model_file,
+                              std::uint64_t seed, const std::filesystem::path& checkpoint) {
   W5XDE_TRY(const std::string ignored, ask(json{{"do", "initialise"},
                                                 {"model", json_of(model)},
                                                 {"model_file", model_file.string()},
@@ -348,10 +348,10 @@ Status Nursery::initialise(const ModelOptions& model, const std::filesystem::pat
   return {};
 }
 
-Result<std::vector<BatchTrial>> Nursery::try_batches(const ModelOptions& model,
-                                                     const std::filesystem::path& model_file,
-                                                     std::uint64_t seed, const std::string& data,
-                                                     const std::vector<std::uint32_t>& sizes) {
+Result<std::vector<BatchTrial>> EngineHost::try_batches(const ModelOptions& model,
+                                                        const std::filesystem::path& model_file,
+                                                        std::uint64_t seed, const std::string& data,
+                                                        const std::vector<std::uint32_t>& sizes) {
   W5XDE_TRY(const std::string answer, ask(json{{"do", "try batches"},
                                                {"model", json_of(model)},
                                                {"model_file", model_file.string()},
@@ -365,7 +365,7 @@ Result<std::vector<BatchTrial>> Nursery::try_batches(const ModelOptions& model,
   return trials;
 }
 
-Status Nursery::start_nodes(const Nodes& nodes) {
+Status EngineHost::start_nodes(const Nodes& nodes) {
   W5XDE_TRY(const std::string ignored, ask(json{{"do", "nodes"},
                                                 {"count", nodes.count},
                                                 {"host", nodes.address.host},
@@ -380,13 +380,13 @@ Status Nursery::start_nodes(const Nodes& nodes) {
   return {};
 }
 
-std::vector<pid_t> Nursery::processes() const {
+std::vector<pid_t> EngineHost::processes() const {
   const auto answer = ask(json{{"do", "processes"}}.dump());
   if (!answer.ok()) return {};
   return json::parse(*answer).at("pids").get<std::vector<pid_t>>();
 }
 
-Status Nursery::wait(int interrupt) {
+Status EngineHost::wait(int interrupt) {
   W5XDE_CHECK(tell(json{{"do", "wait"}}.dump()));
   pollfd events[] = {{socket_, POLLIN, 0}, {interrupt, POLLIN, 0}};
   while (poll(events, 2, -1) < 0 && errno == EINTR) {

@@ -16,8 +16,8 @@
 namespace w5xde {
 
 // A process beside this one that has loaded the engine and started no thread. Local nodes are forked from it:
-// they share what loading cost. The coordinator's own process never sees the engine.
-class Nursery {
+// they share the cost of loading it. The coordinator's own process never sees the engine.
+class EngineHost {
  public:
   struct Options {
     std::filesystem::path engine;
@@ -25,13 +25,13 @@ class Nursery {
     LogTier log = LogTier::normal;
   };
 
-  // Call before this process starts a thread or locks anything: the nursery is a fork of it. It loads the
-  // engine when it is asked for something first.
-  static Result<Nursery> start(const Options& options);
-  Nursery(Nursery&& other) noexcept;
-  Nursery& operator=(Nursery&&) = delete;
+  // Call before this process starts a thread or locks anything: the engine host is a fork of it. It loads
+  // the engine at the first request.
+  static Result<EngineHost> start(const Options& options);
+  EngineHost(EngineHost&& other) noexcept;
+  EngineHost& operator=(EngineHost&&) = delete;
   // The nodes are told to leave, and waited for.
-  ~Nursery();
+  ~EngineHost();
 
   // Writes the checkpoint of step 0.
   Status initialise(const ModelOptions& model, const std::filesystem::path& model_file, std::uint64_t seed,
@@ -54,7 +54,7 @@ class Nursery {
     bool restart = true;        // those that crash or are killed
   };
   Status start_nodes(const Nodes& nodes);
-  // Of the nodes that run now, and of the nursery itself.
+  // Of the nodes that run now, and of the engine host itself.
   std::vector<pid_t> processes() const;
   // Waits until every node has ended; the first error that one ended with. Or until `interrupt` can be read
   // from.
@@ -63,14 +63,14 @@ class Nursery {
   std::optional<Error> all_ended() const;
 
  private:
-  Nursery(pid_t pid, int socket, int news) : pid_(pid), socket_(socket), news_(news) {}
+  EngineHost(pid_t pid, int socket, int news) : pid_(pid), socket_(socket), news_(news) {}
   Result<std::string> ask(const std::string& request) const;
   Status tell(const std::string& request) const;
   Result<std::string> hear() const;
 
   pid_t pid_ = -1;
   int socket_ = -1;  // requests and answers
-  int news_ = -1;    // what it tells unasked: that every node has ended
+  int news_ = -1;    // what it says unasked: that every node has ended
 };
 
 // Where this user's nodes keep models that are files.

@@ -5,10 +5,11 @@
 
 namespace w5xde {
 
-// Kills a node whenever the run has got some batches further, some turns of the loop after that.
-class Murderer {
+// Kills nodes of a pool while it runs: each time a few batches after the last kill, and then a few turns of
+// the loop later. The seed decides which node and when.
+class FaultSchedule {
  public:
-  Murderer(SimPool& pool, std::uint64_t seed);
+  FaultSchedule(SimPool& pool, std::uint64_t seed);
   unsigned killed() const { return killed_; }
 
  private:

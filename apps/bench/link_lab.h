@@ -3,24 +3,19 @@
 #include <memory>
 #include <string>
 
-#include "base/clock.h"
 #include "local_pool/pool_run.h"
 #include "net/tcp.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// A slow network on this machine: a coordinator at its one end, nodes at the other. Where the machine lets
-// us, two network namespaces and a veth pair, so that it is the kernel's own TCP that meets the limit;
-// elsewhere a relay. Gone without a trace when this is.
+// A slow link on this machine, with a coordinator at one end and nodes at the other. As root it is a veth
+// pair between two network namespaces, so that the kernel's own TCP meets the limit; otherwise it is a relay.
+// The destructor removes all of it.
 class LinkLab {
  public:
-  struct Options {
-    double bytes_per_second = 12.5e6;   // each way, of all nodes together
-    Duration delay = Duration::zero();  // each way
-    bool relay = false;                 // even where namespaces can be had
-  };
-  static Result<std::unique_ptr<LinkLab>> open(const Options& options);
+  // The rate is that of each direction, for all nodes together.
+  static Result<std::unique_ptr<LinkLab>> open(double bytes_per_second);
   virtual ~LinkLab() = default;
 
   // How the link is made, for people: "a veth pair between two network namespaces, …".
@@ -34,7 +29,7 @@ class LinkLab {
       : how_(std::move(how)), listen_(std::move(listen)), join_(std::move(join)) {}
 
  private:
-  // What goes before a command that is to run at this end.
+  // The words before a command that make it run at this end.
   virtual Words at_coordinator() const { return {}; }
   virtual Words at_nodes() const { return {}; }
 

@@ -1,4 +1,4 @@
-#include "local_pool/link_lab.h"
+#include "bench/link_lab.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -18,12 +18,8 @@ namespace {
 const Address kCoordinator{"10.77.0.1", 5555};
 constexpr const char* kNodes = "10.77.0.2";
 
-std::string limits_text(const LinkLab::Options& options) {
-  std::string text = fmt::format("{:g} Mbit/s", options.bytes_per_second * 8e-6);
-  if (options.delay > Duration::zero()) {
-    text += fmt::format(" and {:g} ms", seconds_of(options.delay) * 1e3);
-  }
-  return text + " each way, shared by all nodes";
+std::string limit_text(double bytes_per_second) {
+  return fmt::format("{:g} Mbit/s each way, shared by all nodes", bytes_per_second * 8e-6);
 }
 
 Status run(const Words& command) {
@@ -45,7 +41,7 @@ class Namespaces {
   Namespaces(const Namespaces&) = delete;
   Namespaces& operator=(const Namespaces&) = delete;
 
-  Status make(const LinkLab::Options& options) {
+  Status make(double bytes_per_second) {
     if (geteuid() != 0) return invalid("namespaces take root");
     for (const std::string& name : {coordinator, nodes}) {
       W5XDE_CHECK(run({"ip", "netns", "add", name}));
@@ -53,8 +49,8 @@ class Namespaces {
     }
     W5XDE_CHECK(run({"ip", "link", "add", "w5xde0", "netns", coordinator, "type", "veth", "peer", "name",
                      "w5xde1", "netns", nodes}));
-    W5XDE_CHECK(shape(coordinator, "w5xde0", kCoordinator.host, options));
-    return shape(nodes, "w5xde1", kNodes, options);
+    W5XDE_CHECK(shape(coordinator, "w5xde0", kCoordinator.host, bytes_per_second));
+    return shape(nodes, "w5xde1", kNodes, bytes_per_second);
   }
 
   const std::string coordinator = fmt::format("w5xde-{}-coordinator", getpid());
@@ -62,23 +58,14 @@ class Namespaces {
 
  private:
   static Status shape(const std::string& name, const std::string& device, const std::string& address,
-                      const LinkLab::Options& options) {
+                      double bytes_per_second) {
     W5XDE_CHECK(run({"ip", "-n", name, "address", "add", address + "/24", "dev", device}));
     W5XDE_CHECK(run({"ip", "-n", name, "link", "set", device, "up"}));
-    Words place = {"root"};
-    if (options.delay > Duration::zero()) {
-      W5XDE_CHECK(
-          run({"tc", "-n", name, "qdisc", "add", "dev", device, "root", "handle", "1:", "netem", "delay",
-               fmt::format("{:.0f}us", seconds_of(options.delay) * 1e6), "limit", "100000"}));
-      place = {"parent", "1:", "handle", "2:"};
-    }
-    Words limit = {"tc", "-n", name, "qdisc", "add", "dev", device};
-    limit.insert(limit.end(), place.begin(), place.end());
     // A burst of several of the largest packets that the kernel makes, or the rate is not reached.
-    const double burst = std::max(131072.0, options.bytes_per_second * 0.004);
-    limit.insert(limit.end(), {"tbf", "rate", fmt::format("{:.0f}bit", options.bytes_per_second * 8), "burst",
-                               fmt::format("{:.0f}", burst), "latency", "50ms"});
-    return run(limit);
+    const double burst = std::max(131072.0, bytes_per_second * 0.004);
+    return run({"tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", "rate",
+                fmt::format("{:.0f}bit", bytes_per_second * 8), "burst", fmt::format("{:.0f}", burst),
+                "latency", "50ms"});
   }
 
   std::vector<std::string> made_;
@@ -86,9 +73,9 @@ class Namespaces {
 
 class NamespaceLab final : public LinkLab {
  public:
-  NamespaceLab(std::unique_ptr<Namespaces> namespaces, const Options& options)
-      : LinkLab("a veth pair between two network namespaces, tbf at " + limits_text(options), kCoordinator,
-                kCoordinator),
+  NamespaceLab(std::unique_ptr<Namespaces> namespaces, double bytes_per_second)
+      : LinkLab("a veth pair between two network namespaces, tbf at " + limit_text(bytes_per_second),
+                kCoordinator, kCoordinator),
         namespaces_(std::move(namespaces)) {}
 
  private:
@@ -105,11 +92,8 @@ class Relay {
     loop_.post([this] { loop_.stop(); });  // not at once: the thread may be about to begin
     if (thread_.joinable()) thread_.join();
   }
-  Status start(const Address& target, const LinkLab::Options& options) {
-    W5XDE_TRY(link_,
-              Link::start(
-                  loop_, target,
-                  {.delay = options.delay, .bytes_per_second = options.bytes_per_second, .shared = true}, 1));
+  Status start(const Address& target, double bytes_per_second) {
+    W5XDE_TRY(link_, Link::start(loop_, target, {.bytes_per_second = bytes_per_second, .shared = true}, 1));
     thread_ = std::thread([this] { loop_.run(); });
     return {};
   }
@@ -123,9 +107,9 @@ class Relay {
 
 class RelayLab final : public LinkLab {
  public:
-  RelayLab(std::unique_ptr<Relay> relay, Address listen, const Options& options, const std::string& why)
-      : LinkLab(fmt::format("a relay on loopback at {} ({})", limits_text(options), why), std::move(listen),
-                relay->address()),
+  RelayLab(std::unique_ptr<Relay> relay, Address listen, double bytes_per_second, const std::string& why)
+      : LinkLab(fmt::format("a relay on loopback at {} ({})", limit_text(bytes_per_second), why),
+                std::move(listen), relay->address()),
         relay_(std::move(relay)) {}
 
  private:
@@ -149,19 +133,17 @@ Result<std::uint16_t> free_port() {
 
 }  // namespace
 
-Result<std::unique_ptr<LinkLab>> LinkLab::open(const Options& options) {
-  std::string why = "as asked";
-  if (!options.relay) {
-    auto namespaces = std::make_unique<Namespaces>();
-    const Status made = namespaces->make(options);
-    if (made.ok()) return std::unique_ptr<LinkLab>(new NamespaceLab(std::move(namespaces), options));
-    why = made.error().message;
-  }
+Result<std::unique_ptr<LinkLab>> LinkLab::open(double bytes_per_second) {
+  auto namespaces = std::make_unique<Namespaces>();
+  const Status made = namespaces->make(bytes_per_second);
+  if (made.ok()) return std::unique_ptr<LinkLab>(new NamespaceLab(std::move(namespaces), bytes_per_second));
+  namespaces.reset();
   W5XDE_TRY(const std::uint16_t port, free_port());
   const Address listen{"127.0.0.1", port};
   auto relay = std::make_unique<Relay>();
-  W5XDE_CHECK(relay->start(listen, options));
-  return std::unique_ptr<LinkLab>(new RelayLab(std::move(relay), listen, options, why));
+  W5XDE_CHECK(relay->start(listen, bytes_per_second));
+  return std::unique_ptr<LinkLab>(
+      new RelayLab(std::move(relay), listen, bytes_per_second, made.error().message));
 }
 
 Result<PoolOutcome> LinkLab::run_pool(const PoolRun& pool, const Watch& watch) const {

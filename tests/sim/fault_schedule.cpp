@@ -1,8 +1,8 @@
-#include "sim/murderer.h"
+#include "sim/fault_schedule.h"
 
 namespace w5xde {
 
-Murderer::Murderer(SimPool& pool, std::uint64_t seed) : random_(seed) {
+FaultSchedule::FaultSchedule(SimPool& pool, std::uint64_t seed) : random_(seed) {
   pool.on_turn = [this, &pool] {
     if (pool.coordinator().status().batches < due_batches_ || ++turns_ < due_turns_) return;
     if (!pool.kill_node(random_.below(pool.nodes()))) return;

@@ -1,4 +1,4 @@
-// w5xde bench seeds, small: the report it leaves, and what is left of it when it is stopped.
+// w5xde bench original, small: the report it leaves, and what is left of it when it is stopped.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kInterrupted = 4;
 
-class SeedsBenchTest : public testing::Test {
+class OriginalBenchTest : public testing::Test {
  protected:
   Process bench(const Words& more, const Process::Options& options = {}) const {
-    Words words = {"bench", "seeds", "--nodes", "2", "--out", "report"};
+    Words words = {"bench", "original", "--nodes", "2", "--out", "report"};
     words.insert(words.end(), more.begin(), more.end());
     return pool_.start(words, options);
   }
@@ -31,14 +31,14 @@ class SeedsBenchTest : public testing::Test {
   const Pool pool_{{.name = "numbers"}};
 };
 
-TEST_F(SeedsBenchTest, every_preset_has_a_row_with_every_column) {
-  Process process = bench({"--seconds", "0.6", "--rounds", "1", "--only", "presets,seeds,loopback"});
+TEST_F(OriginalBenchTest, every_preset_has_a_row_with_every_column) {
+  Process process = bench({"--seconds", "0.6", "--rounds", "1", "--only", "presets,original,loopback"});
   ASSERT_EQ(process.wait(), 0) << process.said();
   const auto told = report();
   std::set<std::string> presets;
   for (const auto& row : told.at("rows")) {
     presets.insert(row.at("preset"));
-    EXPECT_EQ(row.at("workload"), "seeds");
+    EXPECT_EQ(row.at("workload"), "original");
     EXPECT_EQ(row.at("link"), "loopback");
     EXPECT_GT(row.at("batches_per_30s"), 0) << row;
     EXPECT_EQ(row.at("warm_up_seconds"), 1);
@@ -66,15 +66,16 @@ TEST_F(SeedsBenchTest, every_preset_has_a_row_with_every_column) {
   EXPECT_TRUE(page().ends_with("</html>\n"));
 }
 
-TEST_F(SeedsBenchTest, a_slow_link_carries_a_pool) {
-  Process process = bench({"--seconds", "0.6", "--rounds", "1", "--only", "presets,adaptive,seeds,100mbit"});
+TEST_F(OriginalBenchTest, a_slow_link_carries_a_pool) {
+  Process process =
+      bench({"--seconds", "0.6", "--rounds", "1", "--only", "presets,adaptive,original,100mbit"});
   ASSERT_EQ(process.wait(), 0) << process.said();
   EXPECT_GT(report().at("rows").at(0).at("batches_per_30s"), 0);
   EXPECT_NE(report().at("conditions").at("link"), "");
 }
 
-TEST_F(SeedsBenchTest, without_namespaces_a_relay_is_the_link) {
-  const Words words = {"--seconds", "0.6", "--rounds", "1", "--only", "presets,adaptive,seeds,100mbit"};
+TEST_F(OriginalBenchTest, without_namespaces_a_relay_is_the_link) {
+  const Words words = {"--seconds", "0.6", "--rounds", "1", "--only", "presets,adaptive,original,100mbit"};
   Process process = bench(words, {.environment = {{"PATH", pool_.folder().string()}}});
   ASSERT_EQ(process.wait(), 0) << process.said();
   EXPECT_GT(report().at("rows").at(0).at("batches_per_30s"), 0);
@@ -82,7 +83,7 @@ TEST_F(SeedsBenchTest, without_namespaces_a_relay_is_the_link) {
   EXPECT_TRUE(link.starts_with("a relay")) << link;
 }
 
-TEST_F(SeedsBenchTest, a_bench_that_is_stopped_takes_its_link_with_it) {
+TEST_F(OriginalBenchTest, a_bench_that_is_stopped_takes_its_link_with_it) {
   Process process = bench({"--seconds", "60", "--rounds", "1", "--only", "presets,adaptive,100mbit"});
   process.wait_for_line("[1/2]");
   process.signal_alone(SIGINT);
@@ -91,7 +92,7 @@ TEST_F(SeedsBenchTest, a_bench_that_is_stopped_takes_its_link_with_it) {
   for (const char* end : {"-coordinator", "-nodes"}) EXPECT_FALSE(std::filesystem::exists(namespaces + end));
 }
 
-TEST_F(SeedsBenchTest, a_bench_that_is_stopped_tells_what_it_has) {
+TEST_F(OriginalBenchTest, a_bench_that_is_stopped_tells_what_it_has) {
   Process process = bench({"--seconds", "60", "--rounds", "2", "--only", "logging"});
   process.wait_for_line("[1/6]");
   process.signal_alone(SIGTERM);
@@ -101,7 +102,7 @@ TEST_F(SeedsBenchTest, a_bench_that_is_stopped_tells_what_it_has) {
   EXPECT_TRUE(process.descendants().empty());
 }
 
-TEST_F(SeedsBenchTest, a_bench_that_is_stopped_while_it_plans_has_no_predictions) {
+TEST_F(OriginalBenchTest, a_bench_that_is_stopped_while_it_plans_has_no_predictions) {
   Process process = bench({"--only", "presets,adaptive,2M,loopback"});
   process.wait_for_line("w5xde plan, adaptive, 2M, loopback");
   process.signal_alone(SIGINT);
@@ -110,7 +111,7 @@ TEST_F(SeedsBenchTest, a_bench_that_is_stopped_while_it_plans_has_no_predictions
   EXPECT_TRUE(report().at("predictions").empty());
 }
 
-TEST_F(SeedsBenchTest, nonsense_is_refused_before_anything_runs) {
+TEST_F(OriginalBenchTest, nonsense_is_refused_before_anything_runs) {
   Process unknown = bench({"--only", "fastest"});
   EXPECT_EQ(unknown.wait(), 2);
   EXPECT_NE(unknown.said().find("'fastest'"), std::string::npos) << unknown.said();
