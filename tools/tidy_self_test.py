@@ -24,8 +24,19 @@ def load_tidy():
 tidy = load_tidy()
 
 HEADER = "#pragma once\n\nint {name}();\n"
+# Sources that breaks and no breaks bring along.
+SOURCES = [f"{folder}/{name}.cpp" for name in ("a", "a_test", "b", "utils", "common", "tls_helpers")
+           for folder in ("apps/w5xde", "bench", "engines/torch", "src/base", "src/codec", "src/coordinator",
+                          "src/lease", "src/misc", "src/net", "src/node", "src/record", "src/wire",
+                          "tests/e2e", "tests/sim")]
 CLEAN = {
-    "CMakeLists.txt": "project(clean)\n",
+    "CMakeLists.txt": "project(clean)\nadd_library(all\n" + "\n".join(SOURCES) + ")\n",
+    "src/CMakeLists.txt": "foreach(name view link join)\n"
+                          "  add_library(${name} tensor/view net/link.cpp node/join.cpp ../src/codec/pack.cpp)\n"
+                          "endforeach()\n",
+    "src/base/CMakeLists.txt": "add_library(base log.cpp bytes_test.cpp)\n",
+    "apps/CMakeLists.txt": "add_executable(w5xde w5xde/main.cpp ${PROJECT_SOURCE_DIR}/engines/torch/engine.cpp)\n",
+    "tests/CMakeLists.txt": "add_executable(tests support/folder.cpp ../src/net/link_test.cpp ../bench/codec.cpp)\n",
     "README.md": "A clean tree.\n",
     "include/w5xde/api.h": HEADER.format(name="api"),
     "src/base/bytes.h": '#pragma once\n\n#include "w5xde/api.h"\n',
@@ -40,7 +51,8 @@ CLEAN = {
     "src/node/join.h": HEADER.format(name="join"),
     "src/node/join.cpp": '#include "node/join.h"\n\n#include "net/link.h"\n',
     "engines/torch/engine.cpp": "#include <torch/torch.h>\n",
-    "apps/w5xde/main.cpp": '#include <CLI/CLI.hpp>\n\n#include "node/join.h"\n\nconst char* home = getenv("HOME");\n',
+    "apps/w5xde/main.cpp": '#include <CLI/CLI.hpp>\n\n#include "node/join.h"\n\nconst char* home = getenv("HOME");\n'
+                           "int used = api() + view() + link() + join();\n",
     "bench/codec.cpp": "#include <lz4.h>\n",
     "tests/support/folder.h": HEADER.format(name="folder"),
     "tests/support/folder.cpp": '#include "support/folder.h"\n',
@@ -55,6 +67,24 @@ def function_of(lines, head="int f() {", indent=""):
     return f"{indent}{head}\n{body}{indent}}}\n"
 
 
+def with_link(text):
+    """src/net/link.h with this at its end, in line 4."""
+    return {"src/net/link.h": CLEAN["src/net/link.h"] + text}
+
+
+def members_of(count, more=""):
+    """A class with that many data members, in line 3."""
+    members = "".join(f"  int a{i}_ = 0;  // b_\n" for i in range(count))
+    return {"src/net/link.h": "#pragma once\n\nclass Link {\n public:\n  int link() const { return a0_; }\n\n"
+                              " private:\n  struct Part {\n    int part = 0;\n  };\n  void join(int b_);\n" +
+                              members + more + "};\n"}
+
+
+def tuning(text, *uses):
+    return {"src/lease/tuning.h": "#pragma once\n\n" + text,
+            "src/lease/a.cpp": '#include "lease/tuning.h"\n\nint a = ' + " +\n".join(uses) + ";\n"}
+
+
 # What breaks the rule, and the beginning of the one finding that it must give.
 BREAKS = {
     # include edges
@@ -63,7 +93,8 @@ BREAKS = {
     "a_relative_include": ({"src/base/a.cpp": '#include "../net/link.h"\n'}, "src/base/a.cpp:1: src/base may not"),
     "angle_brackets": ({"src/base/a.cpp": "#include <net/link.h>\n"}, "src/base/a.cpp:1: src/base may not"),
     "public_api_includes_base": (
-        {"include/w5xde/b.h": '#pragma once\n#include "base/bytes.h"\n', "src/base/b.cpp": '#include "w5xde/b.h"\n'},
+        {"include/w5xde/b.h": '#pragma once\n#include "base/bytes.h"\n', "src/base/b.cpp": '#include "w5xde/b.h"\n',
+         "src/base/a.cpp": '#include "w5xde/b.h"\n'},
         "include/w5xde/b.h:2: include may not include src/base",
     ),
     "coordinator_and_node": (
@@ -88,7 +119,7 @@ BREAKS = {
     "json_in_net": ({"src/net/a.cpp": "#include <nlohmann/json.hpp>\n"}, "src/net/a.cpp:1: nlohmann is only for"),
     # headers
     "nobody_includes_it_first": (
-        {"src/net/a.h": "#pragma once\n", "src/net/a.cpp": '#include <asio.hpp>\n#include "net/a.h"\n'},
+        {"src/net/a.h": "#pragma once\n", "src/net/b.cpp": '#include <asio.hpp>\n#include "net/a.h"\n'},
         "src/net/a.h:1: no .cpp includes this header first"),
     "no_pragma_once": ({"src/net/link.h": "int link();\n"}, "src/net/link.h:1: no #pragma once"),
     "using_namespace": ({"src/net/link.h": "#pragma once\nusing namespace std;\n"},
@@ -96,7 +127,7 @@ BREAKS = {
     # text
     "fixme": ({"README.md": "Read me.\nFIXME: now\n"}, "README.md:2: FIXME left over"),
     "todo": ({"src/net/a.cpp": "// TODO(me): tests\n"}, "src/net/a.cpp:1: TODO left over"),
-    "hack": ({"CMakeLists.txt": "# HACK\n"}, "CMakeLists.txt:1: HACK left over"),
+    "hack": ({"cmake/a.cmake": "# HACK\n"}, "cmake/a.cmake:1: HACK left over"),
     "three_crosses": ({"src/net/a.cpp": "int a;  // XXX why\n"}, "src/net/a.cpp:1: XXX left over"),
     "tab": ({"src/net/a.cpp": "\tint a;\n"}, "src/net/a.cpp:1: tab"),
     "trailing_space": ({"README.md": "Read me. \n"}, "README.md:1: white space"),
@@ -133,6 +164,61 @@ BREAKS = {
     "a_manager": ({"src/net/a.cpp": "class LinkManager {};\n"}, "src/net/a.cpp:1: 'class LinkManager' says"),
     "a_handler": ({"src/net/a.cpp": "struct FrameHandler;\n"}, "src/net/a.cpp:1: 'struct FrameHandler' says"),
     "a_helper": ({"src/net/a.cpp": "class Helper final {};\n"}, "src/net/a.cpp:1: 'class Helper' says"),
+    # classes
+    "a_class_in_two_sources": (
+        {"src/net/a.cpp": "Link::Link() {}\n", "src/net/b.cpp": "int a;\nstd::string Link::name(int a) const {}\n"},
+        "src/net/b.cpp:2: class Link is also in src/net/a.cpp"),
+    "a_nested_class_in_another_source": (
+        {"src/net/a.cpp": "void Link::read() {}\n", "src/net/b.cpp": "Result<int> Link::Part::read() {}\n"},
+        "src/net/b.cpp:1: class Link is also in"),
+    "too_many_members": (members_of(26), "src/net/link.h:3: Link has 26 data members, 25 are allowed"),
+    "too_many_members_of_all_kinds": (
+        members_of(20, "  int b_ W5XDE_GUARDED_BY(mutex_);\n  std::function<void(int)> c_;\n  A& d_;\n"
+                       "  int e_ = 1;  // f_\n"
+                       "  std::array<int, 2>\n      f_{};\n  const std::unique_ptr<A> g_;\n"),
+        "src/net/link.h:3: Link has 26 data members"),
+    # what nothing uses
+    "an_unused_function": (with_link("int unused(int a);\n"), "src/net/link.h:4: nothing uses unused()"),
+    "an_unused_function_with_a_body": (
+        {**with_link("std::string unused();\n"), "src/net/a.cpp": "std::string unused() {\n}\n"},
+        "src/net/link.h:4: nothing uses unused()"),
+    "an_unused_method": (
+        {**with_link("class Link {\n public:\n  const A& unused(int a) const;\n};\n"),
+         "src/net/a.cpp": "const A& Link::unused(int a) const {\n}\n"},
+        "src/net/link.h:6: nothing uses unused()"),
+    "an_unused_accessor": (
+        with_link("class Link {\n public:\n  int unused() const { return a_; }\n\n private:\n  int a_;\n};\n"),
+        "src/net/link.h:6: nothing uses unused()"),
+    "a_function_that_only_a_comment_uses": (
+        {**with_link("int unused();\n"), "src/net/a.cpp": "// unused() is not used\n"},
+        "src/net/link.h:4: nothing uses"),
+    "an_unused_constant": ({"src/net/a.cpp": "constexpr int kUnused = 3;\n"}, "src/net/a.cpp:1: nothing uses kUnused"),
+    "an_unused_constant_of_a_header": (
+        with_link("inline constexpr std::array<int, 2> kUnused{1, 2};\n"), "src/net/link.h:4: nothing uses kUnused"),
+    "a_header_that_nothing_includes": (
+        {"src/net/a.h": "#pragma once\n", "src/net/a.cpp": '#include "net/a.h"\n'},
+        "src/net/a.h:1: nothing includes this header but its own source file"),
+    "a_source_that_nothing_builds": ({"src/net/c.cpp": "int a;\n"}, "src/net/c.cpp:1: no CMakeLists.txt builds"),
+    # words
+    "a_word_in_a_comment": ({"src/net/a.cpp": "int a;  // of late\n"}, "src/net/a.cpp:1: 'of late': write recently"),
+    "a_word_in_a_text": ({"src/net/a.cpp": 'auto a = "the crew";\n'}, "src/net/a.cpp:1: 'crew': write roster"),
+    "a_word_in_a_page": ({"README.md": "A.\nWhichever is free.\n"}, "README.md:2: 'Whichever': write what is meant"),
+    "a_word_in_a_script": ({"scripts/a": "# So many.\n"}, "scripts/a:1: 'So many': write the number"),
+    **{f"the_word_{word.replace(' ', '_')}": ({"docs/a.md": f"It is {word} here.\n"}, f"docs/a.md:1: '{word}'")
+       for word in ("dear", "there is one to", "comes to", "nursery", "murderer", "keeper", "shelf", "the seeds")},
+    # tuning
+    "a_tuned_number_elsewhere": (
+        {"src/lease/a.cpp": "constexpr double kA = 0.5, kB = 2;\nint a = kA + kB;\n"},
+        "src/lease/a.cpp:1: kA belongs in src/lease/tuning.h"),
+    "a_tuned_duration_elsewhere": (
+        {"src/lease/a.cpp": "namespace {\nconstexpr Duration kA = std::chrono::seconds(1);\n}\nint a = kA;\n"},
+        "src/lease/a.cpp:2: kA belongs in src/lease/tuning.h"),
+    "a_tuned_number_without_a_comment": (
+        tuning("inline constexpr double kA = 1;\n", "kA"), "src/lease/tuning.h:3: kA has no comment"),
+    "too_many_tuned_numbers": (
+        tuning("".join(f"inline constexpr double kA{i} = 1;  // why\n" for i in range(33)),
+               *(f"kA{i}" for i in range(33))),
+        "src/lease/tuning.h:35: kA32 is constant 33, 32 are allowed"),
 }
 
 # What looks like a break and is none.
@@ -149,7 +235,25 @@ NO_BREAKS = {
     "a_program_that_sleeps": {"apps/w5xde/a.cpp": "std::this_thread::sleep_for(1s);\n"},
     "a_binary_file": {"tests/data/golden.bin": "\0 \t \n TODO "},
     "a_fuzzing_corpus": {"tests/fuzz/corpus/1": "TODO "},
+    "a_class_with_the_most_members": members_of(25),
+    "a_class_in_a_source_and_its_test": {
+        "src/net/a.cpp": "void Link::a() {}\n", "src/net/a_test.cpp": "int Link::b() {}\n"},
+    "classes_of_one_name_in_two_sources": {
+        "src/net/a.cpp": "void Part::a() {}\n", "src/net/b.cpp": "class Part : A {\n};\nvoid Part::a() {}\n"},
+    "functions_of_a_namespace": {
+        "src/net/a.cpp": "int f(A::B a) {}\n", "src/net/b.cpp": "auto a = A::f();\nint g(A::C a);\n"},
+    "an_interface_that_is_used": {
+        **with_link("class A {\n  virtual int read() = 0;\n};\nclass B : A {\n  int read() override;\n};\n"),
+        "src/net/a.cpp": "int B::read() {\n}\nint f(A& a) {\n  return a.read();\n}\n"},
+    "words_that_are_names": {"src/net/a.cpp": "int crew = dear;\n", "docs/a.md": "Screws come together.\n"},
+    "whole_numbers_of_a_lease": {"src/lease/a.cpp": "constexpr int kA = 3;\nint a = kA;\n"},
+    "tuned_numbers_with_comments": tuning(
+        "// Why.\ninline constexpr double kA = 1;\ninline constexpr Duration kB = kA;  // why\n", "kB"),
 }
+
+
+def findings(root):
+    return tidy.findings(root, tidy.RULES + tidy.COMING_RULES)
 
 
 class TidySelfTest(unittest.TestCase):
@@ -188,7 +292,7 @@ class TidySelfTest(unittest.TestCase):
                 self.tearDown()
                 self.setUp()
                 self.write(files)
-                found = tidy.findings(self.root)
+                found = findings(self.root)
                 self.assertEqual(len(found), 1, found)
                 self.assertEqual(found[0][: len(expected)], expected)
 
@@ -198,17 +302,17 @@ class TidySelfTest(unittest.TestCase):
                 self.tearDown()
                 self.setUp()
                 self.write(files)
-                self.assertEqual(tidy.findings(self.root), [])
+                self.assertEqual(findings(self.root), [])
 
     def test_findings_of_several_rules_come_in_order_of_place(self):
         self.write({"src/net/a.cpp": "\tint a;\n// TODO\n", "README.md": "x \n"})
-        found = [line.rsplit(":", 1)[0] for line in tidy.findings(self.root)]
+        found = [line.rsplit(":", 1)[0] for line in findings(self.root)]
         self.assertEqual(found, ["README.md:1", "src/net/a.cpp:1", "src/net/a.cpp:2"])
 
     def test_what_git_ignores_is_ignored(self):
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
         self.write({".gitignore": "/build/\n/out/\n", "out/a.cpp": "\tint a;\n", "new.md": "x \n"})
-        self.assertEqual(tidy.findings(self.root), ["new.md:1: white space at the end of the line"])
+        self.assertEqual(findings(self.root), ["new.md:1: white space at the end of the line"])
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "lease/tuning.h"
-#include "w5xde/version.h"
-#include "wire/hello.h"
 
 namespace w5xde {
 
@@ -14,7 +12,7 @@ namespace {
 
 // Leases shorter than this are computed on the loop's thread. Longer ones must not keep heartbeats waiting.
 constexpr double kInlineSecondsMax = 0.015;
-constexpr double kUnknownSeconds = 1;
+constexpr double kUnknownSeconds = 1;  // for a slot that was never computed here: more than the loop may take
 
 }  // namespace
 
@@ -22,12 +20,11 @@ Node::Node(Loop& loop, NodeOptions options, const Log& log)
     : loop_(loop),
       options_(std::move(options)),
       clock_(options_.clock != nullptr ? *options_.clock : loop),
-      log_(log),
-      sender_(nullptr, clock_),
+      background_(loop.background()),
+      enrolment_(options_, clock_, log, *background_,
+                 [this](LoadedModel model) { enrolled(std::move(model)); }),
       receiver_(nullptr, clock_),
-      samples_(options_.sample_cache_bytes),
-      returned_(std::make_shared<std::vector<Reduction::Buffer>>()),
-      background_(loop.background()) {}
+      samples_(options_.sample_cache_bytes) {}
 
 Node::~Node() {
   background_.reset();  // it computes with what goes next
@@ -36,13 +33,14 @@ Node::~Node() {
 
 void Node::start(std::unique_ptr<Stream> stream) {
   connection_ = Connection::start(std::move(stream), *this, Limits::stranger());
-  const Hello hello{.software = "w5xde " + std::string(kVersion), .name = options_.name, .role = "node"};
-  encode(hello, head_);
-  (void)send_cold(FrameType::hello, head_);
+  enrolment_.begin(*connection_);
 }
 
-Status Node::send_cold(FrameType type, const Head& head) {
-  return connection_->send({.type = type, .head = head});
+void Node::enrolled(LoadedModel model) {
+  model_ = std::move(model);
+  answers_.emplace(model_.replica->shape(), static_cast<float>(enrolment_.offer().momentum), *connection_,
+                   receiver_, clock_);
+  waiting_since_ = loop_.now();
 }
 
 void Node::closed(const Error& reason) {
@@ -54,16 +52,16 @@ void Node::closed(const Error& reason) {
 void Node::leave(std::string reason) {
   leaving_ = std::move(reason);
   leases_.clear();
-  if (!computing_) end_leave();
+  if (activity_ != Activity::computing) end_leave();
 }
 
 void Node::end_leave() {
-  // What is handed over must have nothing in it of an answer that does not count.
-  if (coded_answers_ && coded_answers_->unjudged() && connection_->open()) return;
+  // The feedback that is handed over must contain nothing of an answer that does not count.
+  if (answers_ && answers_->unjudged() && connection_->open()) return;
   parted_ = true;
   if (connection_ && connection_->open()) {
-    const auto floats = encoder_ ? encoder_->gradients().feedback() : std::span<const float>();
-    (void)send_feedback(floats, true);  // if it cannot be sent, it is lost: the coordinator counts that
+    // If it cannot be sent, it is lost: the coordinator counts that.
+    if (answers_) (void)answers_->send_last_feedback();
     connection_->close(disconnected(*leaving_));
   } else if (!reason_) {
     reason_ = ended_ = disconnected(*leaving_);
@@ -77,7 +75,7 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
     case FrameType::lease:
       return place_lease(header, head);
     case FrameType::model:
-      return place_model(header, head);
+      return enrolment_.place_model(header, head);
     case FrameType::feedback:
       return place_feedback(header, head);
     default:
@@ -87,20 +85,19 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
 }
 
 Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
-  // place() is asked for payloads only: without one, what it prepares is not there, or is of the frame
-  // before.
+  // place() is called for payloads only: without one, what it prepares is missing, or is the last frame's.
   const bool carries = header.type == FrameType::parameters || header.type == FrameType::model;
   if (carries && payload.empty())
     return corrupt(fmt::format("a {} frame without a payload", name_of(header.type)));
   switch (header.type) {
     case FrameType::hello:
-      return received_hello(head);
+      return enrolment_.received_hello(head);
     case FrameType::offer:
-      return received_offer(head);
+      return enrolment_.received_offer(head);
     case FrameType::model:
-      return received_model();
+      return enrolment_.received_model();
     case FrameType::parameters: {
-      W5XDE_TRY(const bool whole, replica_->finish(header, payload, receiver_));
+      W5XDE_TRY(const bool whole, model_.replica->finish(header, payload, receiver_));
       if (whole) compute_next();
       return {};
     }
@@ -116,17 +113,17 @@ Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payloa
 }
 
 Result<MutableBytes> Node::place_parameters(const FrameHeader& header, Bytes head) {
-  if (!replica_) return corrupt("parameters before the model");
+  if (!model_.replica) return corrupt("parameters before the model");
   W5XDE_TRY(Parameters parameters, decode_parameters(head, limits_));
-  return replica_->place(header, std::move(parameters), receiver_);
+  return model_.replica->place(header, std::move(parameters), receiver_);
 }
 
 Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
-  if (!engine_) return corrupt("a lease before the model");
+  if (!model_.engine) return corrupt("a lease before the model");
   W5XDE_TRY(arriving_.lease, decode_lease(head, limits_));
   const Lease& lease = arriving_.lease;
   W5XDE_TRY(const AnswerForm answer, form_of(lease.answer));
-  const std::uint64_t floats = replica_->shape().floats;
+  const std::uint64_t floats = model_.replica->shape().floats;
   if (answer.part_floats > 0 && (floats - 1) / answer.part_floats >= kPartsMax)
     return corrupt(fmt::format("parts of {} floats of {}", answer.part_floats, floats));
   const std::uint64_t bytes = payload_bytes_of(lease.tensors);
@@ -135,8 +132,7 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   return receiver_.place(header, lease.coding, {{arriving_.payload->data(), bytes}, lease.tensors});
 }
 
-// A coordinator has a few leases out to a node, of which each is small. The sum is made anew each time: there
-// are few, and what is not kept cannot be wrong.
+// A coordinator has a few small leases out to a node, so that adding them up each time is cheap.
 Status Node::check_room_for(std::uint64_t lease_bytes) const {
   std::uint64_t held = lease_bytes;
   for (const Pending& pending : leases_) held += payload_bytes_of(pending.lease.tensors);
@@ -147,7 +143,7 @@ Status Node::check_room_for(std::uint64_t lease_bytes) const {
 }
 
 Status Node::received_lease(const FrameHeader& header, Bytes head, Bytes payload) {
-  // A lease whose samples are all kept has no payload, so that nobody was asked for a place.
+  // A lease whose samples are all in the cache has no payload, so place() was not called.
   if (payload.empty() && !place_lease(header, head).ok()) return corrupt("a lease frame without a payload");
   Lease& lease = arriving_.lease;
   const MutableBytes raw(arriving_.payload->data(), payload_bytes_of(lease.tensors));
@@ -159,83 +155,55 @@ Status Node::received_lease(const FrameHeader& header, Bytes head, Bytes payload
 }
 
 Result<MutableBytes> Node::place_feedback(const FrameHeader& header, Bytes head) {
-  if (!encoder_) return corrupt("feedback before the model");
-  W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
-  const std::uint64_t floats = engine_->description().parameters->floats();
-  const std::uint64_t bytes = feedback.tensors.empty() ? 0 : feedback.tensors[0].byte_count();
-  if (bytes != floats * sizeof(float) && bytes != 2 * floats * sizeof(float))
-    return corrupt(fmt::format("feedback of {} bytes for {} floats", bytes, floats));
-  return receiver_.place(header, {}, {feedback_.take(bytes), feedback.tensors});
+  if (!answers_) return corrupt("feedback before the model");
+  return answers_->place_feedback(header, head);
 }
 
 Status Node::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
-  if (!encoder_) return corrupt("feedback before the model");
-  W5XDE_TRY(const Feedback feedback, decode_feedback(head, limits_));
-  if (feedback.tensors.empty()) {
-    // Answers that the coordinator judges while the copy is on its way must not be in it if they do not
-    // count.
-    const bool first = coded_answers_->copy_feedback(
-        [this](std::span<const float> floats) { (void)send_feedback(floats, false); });
-    return first ? Status() : corrupt("a second request for feedback before the first is answered");
-  }
-  if (payload.empty()) return corrupt("feedback without its floats");
-  const MutableBytes raw(feedback_.data(), feedback.tensors[0].byte_count());
-  W5XDE_CHECK(receiver_.finish(header, payload, {}, {raw, feedback.tensors}));
-  ++taken_over_;
-  encoder_->gradients().add_feedback(
-      {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
-  return {};
+  if (!answers_) return corrupt("feedback before the model");
+  return answers_->received_feedback(header, head, payload);
 }
 
 Status Node::received_verdict(Bytes head) {
-  if (!coded_answers_) return corrupt("a verdict before the model");
+  if (!answers_) return corrupt("a verdict before the model");
   W5XDE_TRY(const Verdict verdict, decode_verdict(head));
-  coded_answers_->judge(verdict.lease_id, verdict.counted);
-  if (leaving_ && !computing_) end_leave();
+  answers_->judge(verdict);
+  if (leaving_ && activity_ != Activity::computing) end_leave();
   return {};
 }
 
-// A copy: the next contribution changes it.
-Status Node::send_feedback(std::span<const float> floats, bool leaving) {
-  Feedback feedback{.leaving = leaving, .taken_over = taken_over_};
-  if (!floats.empty()) feedback.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(floats.size())}}};
-  if (leaving && floats.empty()) return {};
-  Head head;
-  encode(feedback, head);
-  if (floats.empty()) return send_cold(FrameType::feedback, head);
-  const auto copy = std::make_shared<std::vector<float>>(floats.begin(), floats.end());
-  const TensorView view = TensorView::of_bytes(std::as_bytes(std::span(*copy)));
-  return sender_.send(*connection_, FrameType::feedback, head, {.tensors = {&view, 1}, .keep = copy});
-}
-
 bool Node::computable(const Lease& lease) const {
-  if (!replica_->state()) return false;
-  return lease.version == replica_->version() || (offer_.newest_parameters && lease.work == Work::train);
+  if (!model_.replica->state()) return false;
+  return lease.version == model_.replica->version() ||
+         (enrolment_.offer().newest_parameters && lease.work == Work::train);
 }
 
-// Looks for work from the loop, so that what was just sent is on its way first.
+// The lease is chosen from the loop, so that what was just sent is on its way first.
 void Node::compute_next() {
-  if (computing_ || compute_posted_ || leases_.empty()) return;
-  compute_posted_ = true;
+  if (activity_ != Activity::idle || leases_.empty()) return;
+  activity_ = Activity::choosing;
   loop_.post([this, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
-    compute_posted_ = false;
-    if (computing_ || reason_) return;
-    while (true) {
-      const auto next = std::ranges::find_if(leases_, [&](const Pending& pending) {
-        return computable(pending.lease) || pending.lease.version < replica_->version();
-      });
-      if (next == leases_.end()) return;
-      Pending pending = std::move(*next);
-      leases_.erase(next);
-      if (computable(pending.lease)) return compute(std::move(pending));
-      // The step went on without us; say so, as every lease is answered.
-      if (!answer_void(pending.lease).ok()) return;
-    }
+    activity_ = Activity::idle;
+    if (!reason_) choose_lease();
   });
 }
 
-std::uint64_t Node::wait_until_now() {
+void Node::choose_lease() {
+  while (true) {
+    const auto next = std::ranges::find_if(leases_, [&](const Pending& pending) {
+      return computable(pending.lease) || pending.lease.version < model_.replica->version();
+    });
+    if (next == leases_.end()) return;
+    Pending pending = std::move(*next);
+    leases_.erase(next);
+    if (computable(pending.lease)) return compute(std::move(pending));
+    // The step went on without this node. Every lease is answered, also this one.
+    if (!answer_void(pending.lease).ok()) return;
+  }
+}
+
+std::uint64_t Node::take_wait_ns() {
   if (!waiting_since_) return 0;
   const Duration waited = loop_.now() - *waiting_since_;
   waiting_since_.reset();
@@ -243,20 +211,19 @@ std::uint64_t Node::wait_until_now() {
 }
 
 void Node::compute(Pending pending) {
-  computing_ = true;
-  for (auto& buffer : *returned_) computation_->give_back(std::move(buffer));
-  returned_->clear();
-  wait_ns_ += wait_until_now();
-  version_computed_ = replica_->version();
+  activity_ = Activity::computing;
+  for (auto& buffer : answers_->take_returned()) model_.computation->give_back(std::move(buffer));
+  wait_ns_ = take_wait_ns();
+  version_computed_ = model_.replica->version();
   const auto work = std::make_shared<Pending>(std::move(pending));
   const auto slot_seconds = slot_seconds_[static_cast<std::size_t>(work->lease.work)];
   const double seconds = slot_seconds.value_or(kUnknownSeconds) * work->lease.block.slot_count;
-  const std::uint32_t lanes = seconds <= kOneLaneSeconds ? 1 : std::min(work->lease.lanes, lanes_max_);
-  const auto run = [this, work, lanes, state = replica_->state()] {
+  const std::uint32_t lanes = seconds <= kOneLaneSeconds ? 1 : std::min(work->lease.lanes, model_.lanes_max);
+  const auto run = [this, work, lanes, state = model_.replica->state()] {
     const Bytes payload(work->payload->data(), payload_bytes_of(work->lease.tensors));
     const std::span<const float> floats(reinterpret_cast<const float*>(state->data()),
-                                        engine_->description().floats());
-    return computation_->run(work->lease, payload, floats, lanes);
+                                        model_.engine->description().floats());
+    return model_.computation->run(work->lease, payload, floats, lanes);
   };
   if (seconds / lanes <= kInlineSecondsMax) return computed(work->lease, run());
   const auto result = std::make_shared<std::optional<Result<Computed>>>();
@@ -265,7 +232,7 @@ void Node::compute(Pending pending) {
 }
 
 void Node::computed(const Lease& lease, Result<Computed> result) {
-  computing_ = false;
+  activity_ = Activity::idle;
   waiting_since_ = loop_.now();
   if (reason_) return;
   Status status = result.ok() ? answer(lease, *result) : std::move(result).error();
@@ -287,79 +254,22 @@ Status Node::answer(const Lease& lease, Computed& result) {
                             .correct = result.correct,
                             .compute_ns = static_cast<std::uint64_t>(result.busy.count()),
                             .lanes = result.lanes,
-                            .wait_ns = std::exchange(wait_ns_, 0),
+                            .wait_ns = wait_ns_,
                             .loop_ns = static_cast<std::uint64_t>(loop_.longest_task().count())};
+  AnswerForm form;
   if (result.values) {
-    W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
-    return send_floats(std::move(contribution), how, std::move(result.values));
+    W5XDE_TRY(form, form_of(lease.answer));
   }
-  contribution.codec_ns = codec_until_now();
-  head_.clear();
-  encode(contribution, head_);
-  return send_cold(FrameType::contribution, head_);
-}
-
-// In the form that the lease asks for, in one piece or in parts.
-Status Node::send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values) {
-  const BlockShape& shape = replica_->shape();
-  const std::span<const float> block(reinterpret_cast<const float*>(values->data()), shape.floats);
-  const Formed whole = form_answer(how, contribution, block);
-  contribution.codec_ns = codec_until_now();
-  // When the last byte is written the memory comes back.
-  const std::shared_ptr<AlignedBuffer> keep(
-      values.release(), [returned = returned_](AlignedBuffer* buffer) { returned->emplace_back(buffer); });
-  FloatRange part = part_at(0, how.part_floats, shape);
-  for (std::size_t number = 0; part.count > 0; ++number, part = part_at(part.end(), how.part_floats, shape)) {
-    if (policies_.size() == number) policies_.emplace_back();
-    const bool in_parts = part.count < shape.floats;
-    Formed formed = in_parts && !whole.direct() ? part_of(whole, shape, part) : whole;
-    contribution.first_float = part.first;
-    contribution.coding = formed.coding;
-    contribution.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(part.count)}}};
-    head_.clear();
-    encode(contribution, head_);
-    const TensorView floats(std::as_bytes(block.subspan(part.first, part.count)), DType::f32,
-                            contribution.tensors[0].shape);
-    W5XDE_CHECK(sender_.send(*connection_, FrameType::contribution, head_,
-                             {.tensors = {&floats, 1},
-                              .formed = std::move(formed),
-                              .keep = keep,
-                              .lossless = {how.section, how.automatic ? &policies_[number] : nullptr}}));
-  }
-  return {};
-}
-
-Formed Node::form_answer(const AnswerForm& how, const Contribution& contribution,
-                         std::span<const float> block) {
-  if (how.form == Form::direct) return {};
-  const Instant begun = clock_.now();
-  Formed formed;
-  if (how.form == Form::generic) {
-    const TensorView view(std::as_bytes(block), DType::f32, Shape{static_cast<std::int64_t>(block.size())});
-    formed = form_generic({&view, 1});
-  } else {
-    // Answers through a codec without error feedback are not judged.
-    const bool same_step =
-        !how.gradient.stateless() && coded_answers_->begin(contribution.lease_id, contribution.step);
-    formed = encoder_->encode(block, how.gradient, same_step);
-  }
-  coding_ += clock_.now() - begun;
-  return formed;
-}
-
-// What codecs took since a contribution last said.
-std::uint64_t Node::codec_until_now() {
-  const Duration codec = sender_.stats().busy + receiver_.stats().busy + coding_;
-  return static_cast<std::uint64_t>((codec - std::exchange(codec_told_, codec)).count());
+  return answers_->send(std::move(contribution), form, std::move(result.values));
 }
 
 Status Node::answer_void(const Lease& lease) {
-  head_.clear();
+  Head head;
   encode(
       Contribution{
           .lease_id = lease.lease_id, .step = lease.step, .version = lease.version, .block = lease.block},
-      head_);
-  return send_cold(FrameType::contribution, head_);
+      head);
+  return connection_->send({.type = FrameType::contribution, .head = head});
 }
 
 }  // namespace w5xde

@@ -246,7 +246,7 @@ TEST_F(ModelFileTest, a_file_with_another_hash_is_refused_and_not_kept) {
   other.model_hash = std::string(32, '0');
   offer(other);
   say_part(0, 1000);
-  expect_refusal("corrupt: the model's file came with hash " + hash128_hex(file_));
+  expect_refusal("corrupt: the model's file arrived with hash " + hash128_hex(file_));
   EXPECT_EQ(world_.engines_made, 0);
   EXPECT_FALSE(std::filesystem::exists(world_.options.model_cache));
 }
@@ -263,12 +263,22 @@ TEST_F(ModelFileTest, parts_out_of_order_or_past_the_end_are_refused) {
   expect_refusal("corrupt: a part of the model's file that was not asked for");
 }
 
+TEST_F(ModelFileTest, a_part_of_a_file_that_the_node_has_is_refused) {
+  std::filesystem::create_directories(world_.options.model_cache);
+  const Bytes whole(file_);
+  ASSERT_TRUE(write_file_atomically(cached(), {&whole, 1}).ok());
+  offer(offer_of_file());
+  say_part(0, 1000);
+  expect_refusal("corrupt: a part of the model's file that was not asked for");
+  EXPECT_EQ(world_.engines_made, 1);
+}
+
 TEST_F(ModelFileTest, a_hash_that_leads_out_of_the_folder_leads_nowhere) {
   Offer climbing = offer_of_file();
   climbing.model_hash = "../" + climbing.model_hash;
   offer(climbing);
   say_part(0, 1000);
-  expect_refusal("corrupt: the model's file came with hash " + hash128_hex(file_));
+  expect_refusal("corrupt: the model's file arrived with hash " + hash128_hex(file_));
   EXPECT_TRUE(std::filesystem::is_empty(world_.folder.path()));
 }
 
