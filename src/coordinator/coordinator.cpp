@@ -405,7 +405,7 @@ Status Coordinator::train_answer(Session& session, Arrived& arrived) {
   const Contribution& contribution = arrived.contribution;
   W5XDE_TRY(const bool counted, take_answer(session, arrived));
   const bool stateless =
-      contribution.coding.form != Form::gradient || gradient_codec_of(contribution.coding).stateless();
+      contribution.coding.form != Form::gradient || from_wire(contribution.coding).stateless();
   if (stateless) return {};
   if (stopping_) stop_asked_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.

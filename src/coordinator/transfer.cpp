@@ -113,19 +113,19 @@ std::uint32_t Coordinator::grain() const {
   return lease_grain(config.transport.gradient_codec.codec, config.step_slots());
 }
 
-AnswerForm Coordinator::fixed_answer() const {
+Encoding Coordinator::fixed_answer() const {
   const Transport& transport = options_.config.transport;
-  AnswerForm form;
+  Encoding form;
   form.gradient = transport.gradient_codec.codec;
   form.form = is_lossy(form.gradient) ? Form::gradient : transport.generic() ? Form::generic : Form::direct;
-  form.automatic = transport.codec_up().automatic;
-  if (!form.automatic && shape_.floats * sizeof(float) >= transport.codec_threshold)
-    form.section.lossless = transport.codec_up().codec;
+  const LosslessChoice lossless = transport.codec_up(shape_.floats * sizeof(float));
+  form.lossless.reset();
+  if (!lossless.automatic) form.lossless = {.lossless = lossless.codec};
   return form;
 }
 
-AnswerForm Coordinator::answer_form(const Session& session) const {
-  AnswerForm form = answer_;
+Encoding Coordinator::answer_form(const Session& session) const {
+  Encoding form = answer_;
   if (const auto policy = gradient_policies_.find(session.id()); policy != gradient_policies_.end()) {
     form.gradient = policy->second.codec();
     if (is_lossy(form.gradient)) form.form = Form::gradient;

@@ -165,8 +165,7 @@ Traffic traffic_of(const Situation& situation) {
   Traffic traffic{.gradient_codec = transport.gradient_codec.codec,
                   .parameter_codec = transport.parameter_codec.codec};
   const LosslessCodec down = transport.codec.codec;
-  const bool small = shape.floats * sizeof(float) < transport.codec_threshold;
-  const LosslessCodec up = small ? LosslessCodec() : transport.codec_up().codec;
+  const LosslessCodec up = transport.codec_up(shape.floats * sizeof(float)).codec;
 
   traffic.whole_version = passage_of(shape, {}, transport.generic(), down).bytes;
   const Passage parameters = passage_of(shape, traffic.parameter_codec, transport.generic(), down);

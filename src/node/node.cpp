@@ -125,7 +125,7 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   if (!engine_) return corrupt("a lease before the model");
   W5XDE_TRY(arriving_.lease, decode_lease(head, limits_));
   const Lease& lease = arriving_.lease;
-  W5XDE_TRY(const AnswerForm answer, form_of(lease.answer));
+  W5XDE_TRY(const Encoding answer, from_wire(lease.answer));
   const std::uint64_t floats = replica_->shape().floats;
   if (answer.part_floats > 0 && (floats - 1) / answer.part_floats >= kPartsMax)
     return corrupt(fmt::format("parts of {} floats of {}", answer.part_floats, floats));
@@ -290,7 +290,7 @@ Status Node::answer(const Lease& lease, Computed& result) {
                             .wait_ns = std::exchange(wait_ns_, 0),
                             .loop_ns = static_cast<std::uint64_t>(loop_.longest_task().count())};
   if (result.values) {
-    W5XDE_TRY(const AnswerForm how, form_of(lease.answer));
+    W5XDE_TRY(const Encoding how, from_wire(lease.answer));
     return send_floats(std::move(contribution), how, std::move(result.values));
   }
   contribution.codec_ns = codec_until_now();
@@ -300,7 +300,7 @@ Status Node::answer(const Lease& lease, Computed& result) {
 }
 
 // In the form that the lease asks for, in one piece or in parts.
-Status Node::send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values) {
+Status Node::send_floats(Contribution contribution, const Encoding& how, Reduction::Buffer values) {
   const BlockShape& shape = replica_->shape();
   const std::span<const float> block(reinterpret_cast<const float*>(values->data()), shape.floats);
   const Formed whole = form_answer(how, contribution, block);
@@ -324,12 +324,12 @@ Status Node::send_floats(Contribution contribution, const AnswerForm& how, Reduc
                              {.tensors = {&floats, 1},
                               .formed = std::move(formed),
                               .keep = keep,
-                              .lossless = {how.section, how.automatic ? &policies_[number] : nullptr}}));
+                              .lossless = {how.fixed_lossless(), &policies_[number]}}));
   }
   return {};
 }
 
-Formed Node::form_answer(const AnswerForm& how, const Contribution& contribution,
+Formed Node::form_answer(const Encoding& how, const Contribution& contribution,
                          std::span<const float> block) {
   if (how.form == Form::direct) return {};
   const Instant begun = clock_.now();
@@ -340,7 +340,7 @@ Formed Node::form_answer(const AnswerForm& how, const Contribution& contribution
   } else {
     // Answers through a codec without error feedback are not judged.
     const bool same_step =
-        !how.gradient.stateless() && coded_answers_->begin(contribution.lease_id, contribution.step);
+        how.has_feedback() && coded_answers_->begin(contribution.lease_id, contribution.step);
     formed = encoder_->encode(block, how.gradient, same_step);
   }
   coding_ += clock_.now() - begun;

@@ -18,7 +18,10 @@
 #include "node/machine.h"
 #include "node/replica.h"
 #include "node/sample_cache.h"
-#include "payload/payload_codec.h"
+#include "payload/block_encoder.h"
+#include "payload/encoding.h"
+#include "payload/receiver.h"
+#include "payload/sender.h"
 #include "wire/enrolment.h"
 #include "wire/messages.h"
 
@@ -106,8 +109,8 @@ class Node final : private Connection::Owner {
   void compute(Pending pending);
   void computed(const Lease& lease, Result<Computed> result);
   Status answer(const Lease& lease, Computed& result);
-  Status send_floats(Contribution contribution, const AnswerForm& how, Reduction::Buffer values);
-  Formed form_answer(const AnswerForm& how, const Contribution& contribution, std::span<const float> block);
+  Status send_floats(Contribution contribution, const Encoding& how, Reduction::Buffer values);
+  Formed form_answer(const Encoding& how, const Contribution& contribution, std::span<const float> block);
   Status answer_void(const Lease& lease);
   Status send_feedback(std::span<const float> floats, bool leaving);
   void end_leave();

@@ -44,7 +44,7 @@ TEST(Presets, are_what_the_original_w5xde_s_history_says) {
     EXPECT_EQ(made->combined_send, row.combined);
     EXPECT_EQ(name_of(made->serialization), row.serialization);
     EXPECT_EQ(to_string(made->codec), row.down);
-    EXPECT_EQ(to_string(made->codec_up()), row.up);
+    EXPECT_EQ(to_string(made->codec_up(kGiB)), row.up);
     EXPECT_EQ(made->codec_threshold, row.threshold);
     EXPECT_EQ(to_string(made->gradient_codec), row.gradients);
     const bool adaptive = row.name.starts_with("adaptive");

@@ -23,6 +23,11 @@ Status Transport::check() const {
       fmt::format("--socket-buffer {} is too much; use {} or less", socket_buffer, kSocketBufferMax));
 }
 
+LosslessChoice Transport::codec_up(std::uint64_t bytes) const {
+  const LosslessChoice& chosen = contribution_codec ? *contribution_codec : codec;
+  return chosen.automatic || bytes >= codec_threshold ? chosen : LosslessChoice();
+}
+
 std::uint64_t part_floats(std::uint64_t floats, std::uint64_t part_bytes) {
   if (part_bytes < sizeof(float)) return 0;
   std::uint64_t part = std::max(part_bytes / sizeof(float), (floats + kPartsMax - 1) / kPartsMax);

@@ -40,7 +40,8 @@ struct Transport {
   Status check() const;
 
   bool generic() const { return serialization == Serialization::generic; }
-  const LosslessChoice& codec_up() const { return contribution_codec ? *contribution_codec : codec; }
+  // The lossless codec of contributions that have this many bytes.
+  LosslessChoice codec_up(std::uint64_t bytes) const;
 };
 
 // How many floats a part of a model of `floats` floats has; 0: the model travels in one piece.

@@ -35,9 +35,11 @@ TEST(Transport, a_socket_buffer_has_a_limit) {
 
 TEST(Transport, what_nodes_send_has_the_codec_of_what_they_receive_unless_another_is_named) {
   Transport transport;
-  EXPECT_TRUE(transport.codec_up().automatic);
+  EXPECT_TRUE(transport.codec_up(0).automatic);
   transport.contribution_codec = LosslessChoice{{LosslessKind::zlib, 1}};
-  EXPECT_EQ(to_string(transport.codec_up()), "zlib:1");
+  transport.codec_threshold = 1000;
+  EXPECT_EQ(to_string(transport.codec_up(1000)), "zlib:1");
+  EXPECT_EQ(to_string(transport.codec_up(999)), "none") << "too small to be worth it";
 }
 
 }  // namespace

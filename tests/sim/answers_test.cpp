@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "payload/payload_form.h"
+#include "payload/block_encoder.h"
 #include "sim/sim_pool.h"
 #include "wire/hello.h"
 

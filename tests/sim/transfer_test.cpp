@@ -87,14 +87,15 @@ TEST(TransferTest, every_preset_shows_on_the_wire) {
     const auto frame = *peer->take(FrameType::lease);
     const Lease lease = decode_lease(frame.head, Limits{}).value();
     EXPECT_EQ(lease.coding.form, transport.generic() ? Form::generic : Form::direct);
-    const AnswerForm answer = form_of(lease.answer).value();
+    const Encoding answer = from_wire(lease.answer).value();
     EXPECT_EQ(answer.form, name == "gradient-compression" ? Form::gradient
                            : transport.generic()          ? Form::generic
                                                           : Form::direct);
     EXPECT_EQ(answer.gradient.kind, name == "gradient-compression" ? GradientKind::int8 : GradientKind::none);
     // The model is far smaller than any threshold.
-    EXPECT_EQ(answer.section.lossless,
-              transport.codec_threshold > 0 ? LosslessCodec() : transport.codec_up().codec);
+    EXPECT_EQ(answer.lossless.value_or(SectionCodec()).lossless,
+              transport.codec_threshold > 0 ? LosslessCodec() : transport.codec_up(0).codec);
+    EXPECT_EQ(answer.lossless.has_value(), !transport.codec.automatic);
 
     const auto sent = *peer->take(FrameType::parameters);
     const Parameters parameters = decode_parameters(sent.head, Limits{}).value();
