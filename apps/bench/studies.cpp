@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "run/transport.h"
+#include "run/presets.h"
 
 namespace w5xde {
 

@@ -6,80 +6,97 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <charconv>
+#include <limits>
+#include <type_traits>
 
 #include "base/file.h"
+#include "run/presets.h"
 
 namespace w5xde {
 
 namespace {
 
+constexpr bool kFixed = true, kFree = false;  // Setting::fixed
+
 template <class T>
-Setting number(const std::string& name, std::string help, bool fixed, T& value) {
+std::string text_of(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value;
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return fmt::format("{}", value);
+  } else if constexpr (std::is_enum_v<T>) {
+    return std::string(name_of(value));
+  } else {
+    return to_string(value);
+  }
+}
+
+// Words, numbers, and true or false. What is anything else comes with its own parser.
+template <class T>
+Result<T> parse_plain(std::string_view text) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return std::string(text);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (text != "true" && text != "false") return invalid(fmt::format("'{}': use true or false", text));
+    return text == "true";
+  } else {
+    T parsed{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+    if (error == std::errc() && end == text.data() + text.size()) return parsed;
+    if constexpr (std::is_integral_v<T>)
+      return invalid(
+          fmt::format("'{}': use a whole number from 0 to {}", text, std::numeric_limits<T>::max()));
+    else
+      return invalid(fmt::format("'{}': use a number, as 0.5 or 1e-3", text));
+  }
+}
+
+template <class T>
+using Parser = Result<T> (*)(std::string_view);
+
+template <class T>
+Setting setting(const std::string& name, std::string help, bool fixed, T& value,
+                std::type_identity_t<Parser<T>> parse = parse_plain<T>) {
   return {name,
           std::move(help),
           fixed,
-          [&value] { return fmt::format("{}", value); },
-          [&value, name](const std::string& text) -> Status {
-            T parsed{};
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-            if (error != std::errc() || end != text.data() + text.size()) {
-              return invalid(
-                  fmt::format("{} = '{}' is not a number that fits; it is {} by default", name, text, value));
-            }
-            value = parsed;
+          [&value] { return text_of(value); },
+          [&value, parse, name](const std::string& text) -> Status {
+            auto parsed = parse(text);
+            if (!parsed.ok()) return std::move(parsed).error().within("--" + name);
+            value = std::move(*parsed);
             return {};
           },
-          false};
-}
-
-Setting flag(const std::string& name, std::string help, bool fixed, bool& value) {
-  return {name,
-          std::move(help),
-          fixed,
-          [&value] { return value ? "true" : "false"; },
-          [&value, name](const std::string& text) -> Status {
-            if (text != "true" && text != "false")
-              return invalid(fmt::format("{} = '{}': true or false", name, text));
-            value = text == "true";
-            return {};
-          },
-          false};
-}
-
-Setting word(std::string name, std::string help, bool fixed, std::string& value) {
-  return {std::move(name),
-          std::move(help),
-          fixed,
-          [&value] { return value; },
-          [&value](const std::string& text) -> Status {
-            value = text;
-            return {};
-          },
-          true};
-}
-
-template <class Parse, class T>
-Setting choice(std::string name, std::string help, T& value, Parse parse) {
-  return {std::move(name),
-          std::move(help),
-          true,
-          [&value] { return std::string(name_of(value)); },
-          [&value, parse](const std::string& text) -> Status {
-            W5XDE_TRY(value, parse(text));
-            return {};
-          },
-          true};
+          !std::is_arithmetic_v<T>};
 }
 
 // A number of samples, or `auto`: to be measured. run.toml gets the number once it is known.
 Setting measured(const std::string& name, std::string help, std::uint32_t& value, bool& measure) {
-  Setting setting = number(name, std::move(help), true, value);
-  setting.get = [&measure, get = setting.get] { return measure ? "auto" : get(); };
-  setting.set = [&measure, set = setting.set](const std::string& text) -> Status {
+  Setting made = setting(name, std::move(help), kFixed, value);
+  made.get = [&measure, get = made.get] { return measure ? "auto" : get(); };
+  made.set = [&measure, set = made.set](const std::string& text) -> Status {
     measure = text == "auto";
     return measure ? Status() : set(text);
   };
-  return setting;
+  return made;
+}
+
+Setting preset_of(Transport& transport) {
+  std::string help =
+      fmt::format("chooses the codecs and all transport settings at once; single flags change them: {}",
+                  fmt::join(preset_names(), ", "));
+  Setting made = setting("preset", std::move(help), kFree, transport.preset);
+  made.set = [&transport](const std::string& text) -> Status {
+    auto parsed = preset(text);
+    if (!parsed.ok()) return std::move(parsed).error().within("--preset");
+    transport = *parsed;
+    return {};
+  };
+  return made;
+}
+
+Result<Schedule> schedule_without_end(std::string_view text) {
+  return parse_schedule(text, 1);
 }
 
 std::string quoted(const std::string& text) {
@@ -107,105 +124,103 @@ std::string toml_of(const Setting& setting) {
 // What most people set.
 std::vector<Setting> main_settings(RunConfig& c) {
   return {
-      word("model", "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, or a TorchScript FILE.pt", true, c.model),
-      word("data", "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, random:FEATURES,CLASSES", true, c.data),
-      number("epochs", "end after this many epochs (1 when no end is given)", false, c.epochs),
-      number("steps", "end after this many steps", false, c.steps),
-      number("seconds", "end after this many seconds", false, c.seconds),
-      number("target-accuracy",
-             "end when an evaluation of the parameters reaches it, 0 to 1 (see --evaluate-every)", false,
-             c.target_accuracy),
+      setting("model", "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, or a TorchScript FILE.pt", kFixed,
+              c.model),
+      setting("data", "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, random:FEATURES,CLASSES", kFixed,
+              c.data),
+      setting("epochs", "end after this many epochs (1 when no end is given)", kFree, c.epochs),
+      setting("steps", "end after this many steps", kFree, c.steps),
+      setting("seconds", "end after this many seconds", kFree, c.seconds),
+      setting("target-accuracy",
+              "end when an evaluation of the parameters reaches it, 0 to 1 (see --evaluate-every)", kFree,
+              c.target_accuracy),
       measured("batch", "samples a slot; auto: measured, and slots with it", c.batch, c.batch_measured),
-      number("slots", "slots a step: the global batch is batch × slots, for any number of nodes", true,
-             c.slots),
-      choice("optimizer", "sgd, adam or adamw", c.optimizer.kind, parse_optimizer),
+      setting("slots", "slots a step: the global batch is batch × slots, for any number of nodes", kFixed,
+              c.slots),
+      setting("optimizer", "sgd, adam or adamw", kFixed, c.optimizer.kind, parse_optimizer),
       // A run that diverged goes on from its last good checkpoint with this and clip-norm lowered.
-      number("learning-rate", "the base that --schedule changes", false, c.optimizer.learning_rate),
-      choice("mode", "sync: the same bits for any nodes; async: no waiting", c.mode, parse_mode),
-      number("seed", "of data order, initial parameters and dropout", true, c.seed),
-      number("evaluate-every", "steps between evaluations; 0: at the end only", false, c.evaluate_every),
+      setting("learning-rate", "the base that --schedule changes", kFree, c.optimizer.learning_rate),
+      setting("mode", "sync: the same bits for any nodes; async: no waiting", kFixed, c.mode, parse_mode),
+      setting("seed", "of data order, initial parameters and dropout", kFixed, c.seed),
+      setting("evaluate-every", "steps between evaluations; 0: at the end only", kFree, c.evaluate_every),
   };
 }
 
 std::vector<Setting> training_settings(RunConfig& c) {
   return {
-      word("loss", "auto, cross-entropy, mse, or own: a TorchScript file's forward(inputs, targets) gives it",
-           true, c.loss),
-      word("evaluation-data", "what to evaluate on; by default the test split of --data", false,
-           c.evaluation_data),
-      number("accumulate", "multiplies the slots of a step", true, c.accumulate),
-      word("global-batch", "fixed, or auto: it doubles as the noise of gradients allows (sync)", true,
-           c.growth.policy),
-      number("global-batch-max", "samples a step that it may grow to; 0: 64 times the first", true,
-             c.growth.samples_max),
-      number("global-batch-every", "steps between two growths, at least", true, c.growth.every),
-      word("global-batch-scaling",
-           "how the learning rate follows it: auto (by the optimizer), linear, sqrt, none", true,
-           c.growth.scaling),
-      word("schedule", "of the learning rate: constant, step:EVERY,GAMMA or cosine; +warmup:STEPS may follow",
-           true, c.schedule),
-      number("clip-norm", "clip the gradient to this norm; 0: do not", false, c.clip_norm),
-      number("momentum", "of sgd", true, c.optimizer.momentum),
-      flag("nesterov", "of sgd", true, c.optimizer.nesterov),
-      number("weight-decay", "of adamw, decoupled", true, c.optimizer.weight_decay),
-      number("beta1", "of adam and adamw", true, c.optimizer.beta1),
-      number("beta2", "of adam and adamw", true, c.optimizer.beta2),
-      number("epsilon", "of adam and adamw", true, c.optimizer.epsilon),
-      number("max-staleness", "async: a gradient counts in full while it is at most this many versions old",
-             true, c.max_staleness),
-      number("threads", "for one slot's arithmetic, on every node", true, c.threads),
+      setting("loss",
+              "auto, cross-entropy, mse, or own: a TorchScript file's forward(inputs, targets) gives it",
+              kFixed, c.loss, parse_loss),
+      setting("evaluation-data", "what to evaluate on; by default the test split of --data", kFree,
+              c.evaluation_data),
+      setting("accumulate", "multiplies the slots of a step", kFixed, c.accumulate),
+      setting("global-batch", "fixed, or auto: it doubles as the noise of gradients allows (sync)", kFixed,
+              c.growth.policy, parse_batch_policy),
+      setting("global-batch-max", "samples a step that it may grow to; 0: 64 times the first", kFixed,
+              c.growth.samples_max),
+      setting("global-batch-every", "steps between two growths, at least", kFixed, c.growth.every),
+      setting("global-batch-scaling",
+              "how the learning rate follows it: auto (by the optimizer), linear, sqrt, none", kFixed,
+              c.growth.scaling, parse_rate_scaling),
+      setting("schedule",
+              "of the learning rate: constant, step:EVERY,GAMMA or cosine; +warmup:STEPS may follow", kFixed,
+              c.schedule, schedule_without_end),
+      setting("clip-norm", "clip the gradient to this norm; 0: do not", kFree, c.clip_norm),
+      setting("momentum", "of sgd", kFixed, c.optimizer.momentum),
+      setting("nesterov", "of sgd", kFixed, c.optimizer.nesterov),
+      setting("weight-decay", "of adamw, decoupled", kFixed, c.optimizer.weight_decay),
+      setting("beta1", "of adam and adamw", kFixed, c.optimizer.beta1),
+      setting("beta2", "of adam and adamw", kFixed, c.optimizer.beta2),
+      setting("epsilon", "of adam and adamw", kFixed, c.optimizer.epsilon),
+      setting("max-staleness", "async: a gradient counts in full while it is at most this many versions old",
+              kFixed, c.max_staleness),
+      setting("threads", "for one slot's arithmetic, on every node", kFixed, c.threads),
   };
 }
 
 std::vector<Setting> network_settings(RunConfig& c) {
   return {
-      {"preset",
-       "chooses the codecs and all transport settings at once; single flags change them: " +
-           fmt::format("{}", fmt::join(preset_names(), ", ")),
-       false, [&c] { return c.transport.preset; },
-       [&c](const std::string& text) -> Status {
-         W5XDE_TRY(c.transport, preset(text));
-         return {};
-       },
-       true},
-      word("codec", "lossless: auto, none, lz4, lz4-frame, zstd:LEVEL, zlib:LEVEL", false, c.transport.codec),
-      word("gradient-codec",
-           "lossy, for contributions: none, auto, fp16, bf16, int8, onebit, topk:DENSITY, powersgd:RANK",
-           true, c.transport.gradient_codec),
-      word("parameter-codec", "lossy, for what the coordinator sends; as --gradient-codec", true,
-           c.transport.parameter_codec),
-      word("sample-cache", "nodes keep the samples they were sent: auto (behind slow links), on, off", false,
-           c.transport.sample_cache),
-      number("part-bytes",
-             "larger models travel in parts of this size, so that both directions are busy; 0: whole", false,
-             c.transport.part_bytes),
-      word("crew", "how many nodes take part in a step: auto (as many as make it faster), all", false,
-           c.transport.crew),
-      flag("turns", "let nodes that share a machine's cores take turns", false, c.turns),
+      preset_of(c.transport),
+      setting("codec", "lossless: auto, none, lz4, lz4-frame, zstd:LEVEL, zlib:LEVEL", kFree,
+              c.transport.codec, parse_lossless_choice),
+      setting("gradient-codec",
+              "lossy, for contributions: none, auto, fp16, bf16, int8, onebit, topk:DENSITY, powersgd:RANK",
+              kFixed, c.transport.gradient_codec, parse_gradient_choice),
+      setting("parameter-codec", "lossy, for what the coordinator sends; as --gradient-codec", kFixed,
+              c.transport.parameter_codec, parse_gradient_choice),
+      setting("sample-cache", "nodes keep the samples they were sent: auto (behind slow links), on, off",
+              kFree, c.transport.sample_cache, parse_sample_cache),
+      setting("part-bytes",
+              "larger models travel in parts of this size, so that both directions are busy; 0: whole", kFree,
+              c.transport.part_bytes),
+      setting("crew", "how many nodes take part in a step: auto (as many as make it faster), all", kFree,
+              c.transport.who_works, parse_who_works),
+      setting("turns", "let nodes that share a machine's cores take turns", kFree, c.turns),
   };
 }
 
 std::vector<Setting> recording_settings(RunConfig& c) {
   return {
-      number("checkpoint-seconds", "how often to save", false, c.checkpoint_seconds),
-      number("keep", "how many checkpoints to keep, beside the best", false, c.keep),
+      setting("checkpoint-seconds", "how often to save", kFree, c.checkpoint_seconds),
+      setting("keep", "how many checkpoints to keep, beside the best", kFree, c.keep),
   };
 }
 
 // Parts of the presets that show what each generation of the original changed. Nobody else needs them.
 std::vector<Setting> history_settings(RunConfig& c) {
   return {
-      word("contribution-codec", "lossless codec for what nodes send; same: as --codec", false,
-           c.transport.contribution_codec),
-      number("codec-threshold", "contributions of fewer bytes are not compressed", false,
-             c.transport.codec_threshold),
-      word("serialization", "direct, or generic: every number by itself", false, c.transport.serialization),
-      number("socket-buffer", "bytes; 0: as bandwidth × delay needs", false, c.transport.socket_buffer),
-      number("receive-chunk", "bytes that one read takes at most; 0: no limit", false,
-             c.transport.receive_chunk),
-      flag("combined-send", "header and payload in one system call", false, c.transport.combined_send),
-      flag("keep-alive", "TCP keepalive", false, c.transport.keep_alive),
-      flag("quick-ack", "TCP_QUICKACK", false, c.transport.quick_ack),
+      setting("contribution-codec", "lossless codec for what nodes send; same: as --codec", kFree,
+              c.transport.contribution_codec, parse_lossless_or_same),
+      setting("codec-threshold", "contributions of fewer bytes are not compressed", kFree,
+              c.transport.codec_threshold),
+      setting("serialization", "direct, or generic: every number by itself", kFree, c.transport.serialization,
+              parse_serialization),
+      setting("socket-buffer", "bytes; 0: as bandwidth × delay needs", kFree, c.transport.socket_buffer),
+      setting("receive-chunk", "bytes that one read takes at most; 0: no limit", kFree,
+              c.transport.receive_chunk),
+      setting("combined-send", "header and payload in one system call", kFree, c.transport.combined_send),
+      setting("keep-alive", "TCP keepalive", kFree, c.transport.keep_alive),
+      setting("quick-ack", "TCP_QUICKACK", kFree, c.transport.quick_ack),
   };
 }
 

@@ -155,13 +155,14 @@ TEST_F(SettingsTest, a_preset_comes_first_and_what_is_given_beside_it_changes_it
   auto settings = settings_of(config);
   ASSERT_TRUE(apply(settings, {{"codec", "none"}, {"preset", "direct-tensor"}}).ok());
   EXPECT_EQ(config.transport.preset, "direct-tensor");
-  EXPECT_EQ(config.transport.codec, "none");
+  EXPECT_EQ(config.transport.codec, LosslessChoice());
   EXPECT_EQ(config.transport.socket_buffer, 16u << 20);
   const RunConfig read = there_and_back(config);
-  EXPECT_EQ(read.transport.codec, "none");
+  EXPECT_EQ(read.transport.codec, LosslessChoice());
   EXPECT_EQ(read.transport.receive_chunk, 1u << 20);
   EXPECT_EQ(apply(settings, {{"preset", "late"}}).error().message,
-            "'late' is no preset; take one of early, standard, current, enhanced, lz4-block, direct-tensor, "
+            "--preset: 'late' is no preset; take one of early, standard, current, enhanced, lz4-block, "
+            "direct-tensor, "
             "gradient-compression, adaptive, adaptive-lossy");
 }
 
@@ -210,7 +211,12 @@ TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_noth
                                                         {"epochs", "1,5"},
                                                         {"nesterov", "1"},
                                                         {"mode", "lockstep"},
-                                                        {"optimizer", "lion"}}) {
+                                                        {"optimizer", "lion"},
+                                                        {"loss", "huber"},
+                                                        {"schedule", "sometimes"},
+                                                        {"codec", "snappy"},
+                                                        {"gradient-codec", "topk:2"},
+                                                        {"crew", "some"}}) {
     const auto before = all_of(config);
     const Status status = apply(settings, {{name, value}});
     ASSERT_FALSE(status.ok()) << name << " = " << value;
@@ -219,7 +225,7 @@ TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_noth
     EXPECT_EQ(all_of(config), before) << name << " = " << value;
   }
   EXPECT_EQ(apply(settings, {{"batch", "-1"}}).error().message,
-            "batch = '-1' is not a number that fits; it is 32 by default");
+            "--batch: '-1': use a whole number from 0 to 4294967295");
   EXPECT_NE(refusal("batch = -1\n"), "accepted");
   EXPECT_NE(refusal("batch = true\n"), "accepted");
 }
@@ -234,7 +240,7 @@ TEST_F(SettingsTest, a_batch_is_a_number_or_to_be_measured) {
   ASSERT_TRUE(w5xde::apply(settings, {{"batch", "64"}}).ok());
   EXPECT_FALSE(config.batch_measured);
   EXPECT_EQ(there_and_back(config).batch, 64u);
-  EXPECT_NE(refusal("batch = \"some\"").find("is not a number"), std::string::npos);
+  EXPECT_NE(refusal("batch = \"some\"").find("use a whole number"), std::string::npos);
 }
 
 TEST_F(SettingsTest, what_is_given_for_a_configuration_makes_it_again) {

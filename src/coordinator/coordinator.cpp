@@ -97,10 +97,9 @@ Status Coordinator::begin(Material material) {
       material.data,
       Sampler::Options{.samples = material.data->samples(), .batch = config.batch, .seed = config.seed},
       &pool_);
-  const std::uint64_t slots_total = config.slots_total(batches_->sampler().slots_per_epoch());
-  const std::uint64_t steps_total =
-      slots_total == 0 ? config.steps : (slots_total + config.step_slots() - 1) / config.step_slots();
-  W5XDE_TRY(const Schedule schedule, parse_schedule(config.schedule, steps_total));
+  const std::uint64_t slots_per_epoch = batches_->sampler().slots_per_epoch();
+  const std::uint64_t slots_total = config.slots_total(slots_per_epoch);
+  W5XDE_TRY(const Schedule schedule, config.schedule_over(config.steps_total(slots_per_epoch)));
   W5XDE_TRY(
       learner_,
       Learner::from(material.checkpoint, learner_counts(material.checkpoint.info()),
@@ -119,7 +118,7 @@ Status Coordinator::begin(Material material) {
                                 .steps_total = config.steps,
                                 .lease_slots_max = lease_size_.slots_max(may_use_cache()),
                                 .halves = config.growth.grows(),
-                                .fastest = config.transport.crew == "auto",
+                                .fastest = config.transport.who_works == WhoWorks::fastest,
                                 .lanes = config.threads == 1});
   W5XDE_CHECK(begin_growth(from));
   begin_reduction();
@@ -405,7 +404,7 @@ Status Coordinator::train_answer(Session& session, Arrived& arrived) {
   const Contribution& contribution = arrived.contribution;
   W5XDE_TRY(const bool counted, take_answer(session, arrived));
   const bool stateless =
-      contribution.coding.form != Form::gradient || gradient_codec_of(contribution.coding).stateless();
+      contribution.coding.form != Form::gradient || from_wire(contribution.coding).stateless();
   if (stateless) return {};
   if (stopping_) stop_asked_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.

@@ -129,8 +129,8 @@ class Coordinator final : private Session::Host {
   OptimizerOptions optimizer_options() const;
   bool nodes_gather_momentum() const;
   std::uint32_t grain() const;
-  AnswerForm fixed_answer() const;
-  AnswerForm answer_form(const Session& session) const;
+  Encoding fixed_answer() const;
+  Encoding answer_form(const Session& session) const;
   const SectionCodec* codec_down() const { return codec_down_ ? &*codec_down_ : nullptr; }
   bool uses_cache(const Session& session) const;
   Batch batch_for(Session& session, const Grant& grant);
@@ -271,7 +271,7 @@ class Coordinator final : private Session::Host {
   std::map<NodeId, Instant> catching_up_;  // are sent a version before they take part, and since when
   std::optional<GradientPolicy> parameter_policy_;
   double parameter_density_ = 0;
-  AnswerForm answer_;  // of nodes whose answers are as the configuration says
+  Encoding answer_;  // of nodes whose answers are as the configuration says
   LeaseSize lease_size_, evaluation_lease_size_;
   std::optional<Batches> batches_;
   std::optional<Batches> evaluation_batches_;

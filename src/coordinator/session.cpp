@@ -274,15 +274,8 @@ bool Session::may_have_computed_with(std::uint64_t version, const Out& lease) co
 
 Status Session::check_coding(const Contribution& contribution, const Out& lease) const {
   if (contribution.tensors.empty()) return {};
-  const AnswerForm& asked = lease.answer;
-  const Coding& coding = contribution.coding;
-  const bool coded = asked.form == Form::gradient;
-  const bool same_codec =
-      coding.form == asked.form &&
-      coding.gradient_kind == (coded ? static_cast<std::uint8_t>(asked.gradient.kind) : 0) &&
-      coding.rank == (coded ? asked.gradient.rank : 0);
-  const FloatRange part = part_at(contribution.first_float, asked.part_floats, host_.shape());
-  if (!same_codec || contribution.tensors[0].shape.elements() != part.count)
+  const FloatRange part = part_at(contribution.first_float, lease.answer.part_floats, host_.shape());
+  if (!follows(contribution.coding, lease.answer) || contribution.tensors[0].shape.elements() != part.count)
     return corrupt("a contribution in another coding than its lease asks for");
   return {};
 }
@@ -336,7 +329,7 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   landed_floats_ = 0;
   const auto bytes = static_cast<double>(std::exchange(landed_bytes_, 0));
   contribution_bytes_ = contribution_bytes_ == 0 ? bytes : 0.8 * contribution_bytes_ + 0.2 * bytes;
-  if (contribution.coding.form == Form::gradient && !gradient_codec_of(contribution.coding).stateless())
+  if (contribution.coding.form == Form::gradient && !from_wire(contribution.coding).stateless())
     has_feedback_ = true;
   return host_.contributed(*this, contribution, std::move(arriving_));
 }
@@ -419,14 +412,6 @@ double Session::step_seconds(double version_bytes, bool overlaps) {
   return overlaps ? std::max(exchange_seconds(), down) : exchange_seconds() + down;
 }
 
-namespace {
-
-PayloadSender::Lossless lossless_of(const SectionCodec* codec, LosslessPolicy& policy) {
-  return codec != nullptr ? PayloadSender::Lossless{*codec} : PayloadSender::Lossless{.policy = &policy};
-}
-
-}  // namespace
-
 Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
   W5XDE_CHECK(broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
   if (versions_.empty() || versions_.back() != learner.version()) versions_.push_back(learner.version());
@@ -459,14 +444,14 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                     .block = grant.block,
                     .work = grant.work,
                     .lanes = grant.lanes,
-                    .answer = coding_of(form.answer),
+                    .answer = to_wire(form.answer),
                     .slot_samples = std::move(batch.slot_samples),
                     .numbers = std::move(batch.numbers),
                     .coding = formed.coding,
                     .tensors = batch.tensors};
   head_.clear();
   encode(lease, head_);
-  if (form.answer.form == Form::gradient && !form.answer.gradient.stateless()) may_hand_over_ = true;
+  if (form.answer.has_feedback()) may_hand_over_ = true;
   out_.push_back({.lease = grant.lease,
                   .work = grant.work,
                   .step = grant.step,
@@ -478,7 +463,7 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                       {.tensors = batch.payload,
                        .formed = std::move(formed),
                        .keep = std::move(batch.memory),
-                       .lossless = lossless_of(form.codec, lease_policy_)});
+                       .lossless = {form.codec, &lease_policy_}});
 }
 
 }  // namespace w5xde

@@ -15,7 +15,9 @@
 #include "learn/learner.h"
 #include "lease/round.h"
 #include "net/connection.h"
-#include "payload/payload_codec.h"
+#include "payload/encoding.h"
+#include "payload/receiver.h"
+#include "payload/sender.h"
 #include "record/summary.h"
 #include "versions/broadcast.h"
 #include "wire/enrolment.h"
@@ -87,7 +89,7 @@ class Session final : private Connection::Owner {
   struct LeaseForm {
     bool generic = false;
     const SectionCodec* codec = nullptr;  // none: whichever pays
-    AnswerForm answer;
+    Encoding answer;
   };
   Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,
                     const LeaseForm& form);
@@ -138,7 +140,7 @@ class Session final : private Connection::Owner {
     SlotBlock block;
     std::uint64_t samples = 0;
     std::uint64_t version = 0;
-    AnswerForm answer;
+    Encoding answer;
   };
 
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;

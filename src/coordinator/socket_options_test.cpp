@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "run/presets.h"
 #include "support/kernel_buffers.h"
 #include "support/stream_pairs.h"
 

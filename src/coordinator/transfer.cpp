@@ -28,20 +28,15 @@ bool is_lossy(const GradientCodec& codec) {
   return codec.kind != GradientKind::none;
 }
 
-// What was asked for; none where the choice is ours.
-GradientCodec fixed_codec(const std::string& setting) {
-  return setting == "auto" ? GradientCodec() : parse_gradient_codec(setting).value();
-}
-
 }  // namespace
 
 Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
   const Transport& transport = options_.config.transport;
-  if (transport.codec != "auto") codec_down_ = section_codec(transport.codec);
+  if (!transport.codec.automatic) codec_down_ = {.lossless = transport.codec.codec};
   answer_ = fixed_answer();
   part_floats_ = part_floats(shape_.floats, transport.part_bytes);
   broadcast_.emplace(shape_, Broadcast::Options{transport.generic(), part_floats_}, &pool_, loop_);
-  broadcast_->set_codec(fixed_codec(transport.parameter_codec));
+  broadcast_->set_codec(transport.parameter_codec.codec);
   feedback_.emplace(shape_.parameters);
   W5XDE_CHECK(feedback_->restore(checkpoint));
   if (!is_lossy(broadcast_->codec()) || !checkpoint.layout_of("shown")) return {};
@@ -62,7 +57,7 @@ Status Coordinator::check_lease_size(const Material& material) {
         "and raise --accumulate for the same global batch",
         config.batch, lease_size_.payload_bytes_per_slot / kMiB, LeaseSize::kPayloadBytesMax / kMiB));
   }
-  if (config.transport.sample_cache == "on" && !lease_size_.fits_with_numbers()) {
+  if (config.transport.sample_cache == SampleCaching::on && !lease_size_.fits_with_numbers()) {
     return invalid(fmt::format(
         "with --sample-cache on, the numbers of a batch's {} samples are more than a node is sent at once. "
         "Lower --batch, and raise --accumulate for the same global batch, or use --sample-cache off",
@@ -72,7 +67,7 @@ Status Coordinator::check_lease_size(const Material& material) {
 }
 
 bool Coordinator::may_use_cache() const {
-  return options_.config.transport.sample_cache != "off" && lease_size_.fits_with_numbers();
+  return options_.config.transport.sample_cache != SampleCaching::off && lease_size_.fits_with_numbers();
 }
 
 Offer Coordinator::make_offer(const Material& material) const {
@@ -104,7 +99,7 @@ Offer Coordinator::make_offer(const Material& material) const {
 // it there, and the optimizer does not once more (Deep Gradient Compression).
 bool Coordinator::nodes_gather_momentum() const {
   const OptimizerOptions& optimizer = options_.config.optimizer;
-  return fixed_codec(options_.config.transport.gradient_codec).kind == GradientKind::topk &&
+  return options_.config.transport.gradient_codec.codec.kind == GradientKind::topk &&
          optimizer.kind == OptimizerOptions::Kind::sgd && optimizer.momentum > 0 && !optimizer.nesterov;
 }
 
@@ -116,22 +111,22 @@ OptimizerOptions Coordinator::optimizer_options() const {
 
 std::uint32_t Coordinator::grain() const {
   const RunConfig& config = options_.config;
-  return lease_grain(fixed_codec(config.transport.gradient_codec), config.step_slots());
+  return lease_grain(config.transport.gradient_codec.codec, config.step_slots());
 }
 
-AnswerForm Coordinator::fixed_answer() const {
+Encoding Coordinator::fixed_answer() const {
   const Transport& transport = options_.config.transport;
-  AnswerForm form;
-  form.gradient = fixed_codec(transport.gradient_codec);
+  Encoding form;
+  form.gradient = transport.gradient_codec.codec;
   form.form = is_lossy(form.gradient) ? Form::gradient : transport.generic() ? Form::generic : Form::direct;
-  form.automatic = transport.codec_up() == "auto";
-  if (!form.automatic && shape_.floats * sizeof(float) >= transport.codec_threshold)
-    form.section = section_codec(transport.codec_up());
+  const LosslessChoice lossless = transport.codec_up(shape_.floats * sizeof(float));
+  form.lossless.reset();
+  if (!lossless.automatic) form.lossless = {.lossless = lossless.codec};
   return form;
 }
 
-AnswerForm Coordinator::answer_form(const Session& session) const {
-  AnswerForm form = answer_;
+Encoding Coordinator::answer_form(const Session& session) const {
+  Encoding form = answer_;
   if (const auto policy = gradient_policies_.find(session.id()); policy != gradient_policies_.end()) {
     form.gradient = policy->second.codec();
     if (is_lossy(form.gradient)) form.form = Form::gradient;
@@ -144,7 +139,7 @@ AnswerForm Coordinator::answer_form(const Session& session) const {
 // From what the links carry and what the nodes compute just now.
 void Coordinator::choose_gradient_codecs() {
   const Transport& transport = options_.config.transport;
-  const bool up = transport.gradient_codec == "auto", down = transport.parameter_codec == "auto";
+  const bool up = transport.gradient_codec.automatic, down = transport.parameter_codec.automatic;
   // While a checkpoint is written, what nodes were shown must stay.
   if ((!up && !down) || writing_) return;
   const auto computing_nodes = static_cast<double>(std::max<std::size_t>(1, round_->roster().working()));
@@ -190,8 +185,8 @@ void Coordinator::choose_gradient_codecs() {
 // carries is not known before: that is got over with while the others go on.
 bool Coordinator::calls_newcomers() const {
   const Transport& transport = options_.config.transport;
-  const bool lossy = transport.gradient_codec == "auto" || transport.parameter_codec != "none";
-  return lossy && transport.crew == "auto" && options_.config.mode == Mode::sync;
+  const bool lossy = transport.gradient_codec.automatic || transport.parameter_codec != GradientChoice();
+  return lossy && transport.who_works == WhoWorks::fastest && options_.config.mode == Mode::sync;
 }
 
 void Coordinator::bring_up_to_date() {
@@ -225,19 +220,19 @@ std::string Coordinator::in_parts(std::uint64_t floats) const {
 
 std::string Coordinator::describe_up(const Session& session) const {
   const auto policy = gradient_policies_.find(session.id());
-  const std::string gradients = policy != gradient_policies_.end()    ? policy->second.describe()
-                                : answer_.form == Form::gradient      ? to_string(answer_.gradient)
-                                : options_.config.transport.generic() ? "generic"
-                                                                      : "direct";
+  const std::string gradients = policy != gradient_policies_.end() ? policy->second.describe()
+                                : answer_.form == Form::gradient
+                                    ? to_string(answer_.gradient)
+                                    : std::string(name_of(options_.config.transport.serialization));
   return fmt::format("{}, {}{}", gradients, session.describe_up(),
                      in_parts(answer_form(session).part_floats));
 }
 
 std::string Coordinator::describe_down(const Session& session) const {
-  const std::string changes = parameter_policy_                     ? parameter_policy_->describe()
-                              : is_lossy(broadcast_->codec())       ? to_string(broadcast_->codec())
-                              : options_.config.transport.generic() ? "generic"
-                                                                    : "direct";
+  const std::string changes = parameter_policy_ ? parameter_policy_->describe()
+                              : is_lossy(broadcast_->codec())
+                                  ? to_string(broadcast_->codec())
+                                  : std::string(name_of(options_.config.transport.serialization));
   return fmt::format("{}, {}{}", changes,
                      codec_down_ ? to_string(codec_down_->lossless) : session.describe_down(),
                      in_parts(by_parts() ? part_floats_ : 0));
@@ -246,7 +241,7 @@ std::string Coordinator::describe_down(const Session& session) const {
 bool Coordinator::uses_cache(const Session& session) const {
   const Transport& transport = options_.config.transport;
   if (!may_use_cache()) return false;
-  if (transport.sample_cache != "auto") return transport.sample_cache == "on";
+  if (transport.sample_cache != SampleCaching::automatic) return transport.sample_cache == SampleCaching::on;
   const std::string& peer = session.peer();
   const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
   const double rate = session.connection().incoming_bytes_per_second();

@@ -8,17 +8,19 @@ namespace {
 
 constexpr double kAsGood = 0.9;  // of the fastest
 
-// async is last: there the result depends on who was quicker when, and on gradients of versions that are
-// gone.
+constexpr GradientChoice kNone, kInt8{{.kind = GradientKind::int8}},
+    kSparse{{.kind = GradientKind::topk, .density = 0.01}};
+
 struct Way {
   Mode mode;
-  const char* gradient_codec;
-  const char* parameter_codec;
+  GradientChoice gradient_codec, parameter_codec;
 };
+// async is last: there the result depends on who was quicker when, and on gradients of versions that are
+// gone.
 constexpr Way kWays[] = {
-    {Mode::sync, "none", "none"},      {Mode::sync, "int8", "none"},           {Mode::sync, "int8", "int8"},
-    {Mode::sync, "topk:0.01", "int8"}, {Mode::sync, "topk:0.01", "topk:0.01"}, {Mode::async, "none", "none"},
-    {Mode::async, "int8", "int8"},
+    {Mode::sync, kNone, kNone},   {Mode::sync, kInt8, kNone},     {Mode::sync, kInt8, kInt8},
+    {Mode::sync, kSparse, kInt8}, {Mode::sync, kSparse, kSparse}, {Mode::async, kNone, kNone},
+    {Mode::async, kInt8, kInt8},
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "forecast/prediction.h"
@@ -12,8 +11,8 @@ namespace w5xde {
 struct Advice {
   struct Choice {
     Mode mode = Mode::sync;
-    std::string gradient_codec;
-    std::string parameter_codec;
+    GradientChoice gradient_codec;
+    GradientChoice parameter_codec;
     Prediction prediction;
   };
   std::vector<Choice> choices;

@@ -209,7 +209,7 @@ Prediction predict_sync(const Situation& situation, const Traffic& traffic, std:
 Prediction predict_crew(const Situation& situation, const Traffic& traffic) {
   const std::uint32_t all = cores_used(situation);
   Prediction best = predict_sync(situation, traffic, all);
-  if (situation.config.transport.crew != "auto") return best;
+  if (situation.config.transport.who_works != WhoWorks::fastest) return best;
   for (std::uint32_t nodes = std::bit_floor(std::max(all, 2u) - 1); nodes > 0; nodes /= 2) {
     const Prediction fewer = predict_sync(situation, traffic, nodes);
     const double pays = nodes == 1 && lanes_of(situation, 1) > 1 ? kOneEachPays : kCrewPays;

@@ -13,7 +13,7 @@
 
 #include "forecast/link_speed.h"
 #include "lease/tuning.h"
-#include "payload/payload_form.h"
+#include "payload/form.h"
 #include "run/run_config.h"
 
 namespace w5xde {

@@ -26,8 +26,8 @@ Situation situation_with(const std::string& link, double slot_seconds, std::uint
 }
 
 Situation with_codecs(Situation situation, const std::string& gradients, const std::string& parameters) {
-  situation.config.transport.gradient_codec = gradients;
-  situation.config.transport.parameter_codec = parameters;
+  situation.config.transport.gradient_codec = parse_gradient_choice(gradients).value();
+  situation.config.transport.parameter_codec = parse_gradient_choice(parameters).value();
   return situation;
 }
 
@@ -76,7 +76,7 @@ TEST(TrafficTest, numbers_one_by_one_are_a_byte_longer_and_take_time) {
   Situation situation = situation_with("loopback", 0.01, 4);
   EXPECT_DOUBLE_EQ(traffic_of(situation).slot_decode_seconds, 0);
   const double direct = traffic_of(situation).parameters;
-  situation.config.transport.serialization = "generic";
+  situation.config.transport.serialization = Serialization::generic;
   const Traffic generic = traffic_of(situation);
   EXPECT_DOUBLE_EQ(generic.parameters, direct + kFloats);
   EXPECT_DOUBLE_EQ(generic.slot, 1 + 32 * 2 * 785) << "samples too";
@@ -87,24 +87,25 @@ TEST(TrafficTest, numbers_one_by_one_are_a_byte_longer_and_take_time) {
 
 TEST(TrafficTest, zlib_makes_least_of_numbers_one_by_one_and_level_nine_takes_longest) {
   Situation situation = situation_with("loopback", 0.01, 4);
-  const auto with = [&](const char* codec, const char* serialization) {
-    situation.config.transport.codec = codec;
+  using enum Serialization;
+  const auto with = [&](const char* codec, Serialization serialization) {
+    situation.config.transport.codec = parse_lossless_choice(codec).value();
     situation.config.transport.serialization = serialization;
     return traffic_of(situation);
   };
-  EXPECT_NEAR(with("zlib:1", "direct").parameters / with("none", "direct").parameters, 0.92, 0.01);
-  EXPECT_NEAR(with("zlib:1", "generic").parameters / with("none", "generic").parameters, 0.82, 0.01);
-  EXPECT_GT(with("zlib:9", "direct").parameters_encode_seconds,
-            with("zlib:1", "direct").parameters_encode_seconds);
-  EXPECT_GT(with("zlib:1", "direct").parameters_encode_seconds,
-            10 * with("lz4", "direct").parameters_encode_seconds);
-  EXPECT_DOUBLE_EQ(with("lz4", "direct").parameters_decode_seconds, 0) << "it travels as it is";
+  EXPECT_NEAR(with("zlib:1", direct).parameters / with("none", direct).parameters, 0.92, 0.01);
+  EXPECT_NEAR(with("zlib:1", generic).parameters / with("none", generic).parameters, 0.82, 0.01);
+  EXPECT_GT(with("zlib:9", direct).parameters_encode_seconds,
+            with("zlib:1", direct).parameters_encode_seconds);
+  EXPECT_GT(with("zlib:1", direct).parameters_encode_seconds,
+            10 * with("lz4", direct).parameters_encode_seconds);
+  EXPECT_DOUBLE_EQ(with("lz4", direct).parameters_decode_seconds, 0) << "it travels as it is";
 }
 
 TEST(TrafficTest, on_loopback_a_version_is_compressed_on_all_cores) {
   const auto seconds = [](const char* link, std::uint32_t nodes) {
     Situation situation = situation_with(link, 0.01, nodes);
-    situation.config.transport.codec = "zlib:9";
+    situation.config.transport.codec = parse_lossless_choice("zlib:9").value();
     return traffic_of(situation).parameters_encode_seconds;
   };
   EXPECT_DOUBLE_EQ(seconds("loopback", 1), 4 * seconds("loopback", 4));
@@ -119,16 +120,19 @@ TEST(TrafficTest, models_travel_in_parts_where_each_part_can_be_stepped_by_itsel
     return traffic_of(situation).parts;
   };
   EXPECT_DOUBLE_EQ(parts([](RunConfig&) {}), 4 * kFloats / kPartBytesUsual);
-  EXPECT_GT(parts([](RunConfig& config) { config.transport.gradient_codec = "int8"; }), 1);
-  EXPECT_GT(parts([](RunConfig& config) { config.transport.parameter_codec = "bf16"; }), 1);
-  for (const double whole : {parts([](RunConfig& config) { config.transport.part_bytes = 0; }),
-                             parts([](RunConfig& config) { config.transport.part_bytes = 5 << 20; }),
-                             parts([](RunConfig& config) { config.mode = Mode::async; }),
-                             parts([](RunConfig& config) { config.clip_norm = 1; }),
-                             parts([](RunConfig& config) { config.growth.policy = "auto"; }),
-                             parts([](RunConfig& config) { config.transport.serialization = "generic"; }),
-                             parts([](RunConfig& config) { config.transport.gradient_codec = "topk"; }),
-                             parts([](RunConfig& config) { config.transport.parameter_codec = "onebit"; })})
+  const auto coded = [&](const char* gradients, const char* parameters) {
+    return traffic_of(with_codecs(plain, gradients, parameters)).parts;
+  };
+  EXPECT_GT(coded("int8", "none"), 1);
+  EXPECT_GT(coded("none", "bf16"), 1);
+  for (const double whole :
+       {parts([](RunConfig& config) { config.transport.part_bytes = 0; }),
+        parts([](RunConfig& config) { config.transport.part_bytes = 5 << 20; }),
+        parts([](RunConfig& config) { config.mode = Mode::async; }),
+        parts([](RunConfig& config) { config.clip_norm = 1; }),
+        parts([](RunConfig& config) { config.growth.policy = BatchPolicy::grows; }),
+        parts([](RunConfig& config) { config.transport.serialization = Serialization::generic; }),
+        coded("topk", "none"), coded("none", "onebit")})
     EXPECT_DOUBLE_EQ(whole, 1);
 }
 
@@ -143,7 +147,7 @@ TEST(PredictionTest, where_computing_takes_longest_nodes_multiply_speed) {
 TEST(PredictionTest, all_nodes_share_the_coordinator_s_link) {
   Situation situation = situation_with("100mbit", 10, 4);
   situation.config.slots = 4;
-  situation.config.transport.crew = "all";
+  situation.config.transport.who_works = WhoWorks::all;
   situation.config.transport.part_bytes = 0;
   const Prediction step = predict(situation);
   const double seconds = 4 * 4 * kFloats / (12.5e6 * 0.95);
@@ -177,14 +181,14 @@ TEST(PredictionTest, nodes_that_rest_send_nothing) {
   Situation situation = situation_with("100mbit", 10, 10);
   situation.cores = 2;
   situation.config.slots = 2;
-  situation.config.transport.crew = "all";
+  situation.config.transport.who_works = WhoWorks::all;
   EXPECT_NEAR(predict(situation).nodes_computing, 2, 0.1);
   EXPECT_NEAR(predict(situation).bytes_up, 2 * 4 * kFloats, 0.05 * 2 * 4 * kFloats);
 }
 
 TEST(PredictionTest, a_node_that_the_link_would_keep_too_long_has_no_part) {
   Situation situation = situation_with("100mbit", 0.001, 4);
-  situation.config.transport.crew = "all";
+  situation.config.transport.who_works = WhoWorks::all;
   EXPECT_LT(predict(situation).nodes_computing, 1.5);
   EXPECT_LT(predict(situation).bytes_up, 2.5 * 4 * kFloats);
   situation.link = parse_link_speed("loopback").value();
@@ -234,9 +238,9 @@ TEST(PredictionTest, one_of_a_machine_s_nodes_has_all_cores_where_steps_are_long
   situation.config.slots = 40;
   const Prediction one = predict(situation);
   EXPECT_DOUBLE_EQ(one.nodes_computing, 1);
-  situation.config.transport.crew = "all";
+  situation.config.transport.who_works = WhoWorks::all;
   EXPECT_GT(one.steps_per_second, predict(situation).steps_per_second);
-  situation.config.transport.crew = "auto";
+  situation.config.transport.who_works = WhoWorks::fastest;
   situation.config.slots = 10;
   EXPECT_DOUBLE_EQ(predict(situation).nodes_computing, 2) << "one would have one lane";
 }
@@ -280,7 +284,7 @@ TEST(PredictionTest, many_nodes_exchanges_are_their_coordinator_s_work) {
   const auto layout = BlockLayout::make({{"weight", {10, 20}}}, 1u << 20).value();
   situation.shape = {layout, layout->floats()};
   situation.config.slots = 64;
-  situation.config.transport.crew = "all";
+  situation.config.transport.who_works = WhoWorks::all;
   situation.exchange_seconds = 1e-3;
   const Prediction step = predict(situation);
   EXPECT_EQ(step.bottleneck, Bottleneck::coordinator);
@@ -299,7 +303,7 @@ TEST(PredictionTest, codecs_cost_memory_and_save_bytes) {
 
 TEST(PredictionTest, codecs_take_as_long_as_on_this_machine) {
   Situation situation = with_codecs(situation_with("loopback", 0.01, 4), "int8", "none");
-  situation.config.transport.codec = "zlib:9";
+  situation.config.transport.codec = parse_lossless_choice("zlib:9").value();
   const Traffic usual = traffic_of(situation);
   const double before = predict(situation).steps_per_second;
   situation.codec_pace = 0.5;

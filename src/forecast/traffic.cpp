@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/random.h"
 #include "codec/lossless.h"
+#include "codec/section.h"
 #include "wire/frame.h"
 #include "wire/generic_tensors.h"
 
@@ -76,10 +77,6 @@ LosslessCost cost_of(const LosslessCodec& codec) {
   return {};
 }
 
-GradientCodec lossy(const std::string& setting) {
-  return setting == "auto" ? GradientCodec() : parse_gradient_codec(setting).value();
-}
-
 // Something on its way.
 struct Passage {
   double bytes = 0, encode_seconds = 0, decode_seconds = 0;
@@ -145,8 +142,8 @@ void add_samples(const Situation& situation, const LosslessCodec& lossless, Traf
   const auto sample_bytes = static_cast<double>(situation.sample_bytes);
   double passing = 1;
   traffic.slot = 1;
-  const bool keeps =
-      transport.sample_cache == "on" || (transport.sample_cache == "auto" && !situation.link.loopback());
+  const bool keeps = transport.sample_cache == SampleCaching::on ||
+                     (transport.sample_cache == SampleCaching::automatic && !situation.link.loopback());
   if (keeps && situation.samples > 0) {
     const double all = static_cast<double>(situation.samples) * sample_bytes;
     traffic.kept_bytes = std::min(all, kSampleCacheBytes);
@@ -165,11 +162,10 @@ void add_samples(const Situation& situation, const LosslessCodec& lossless, Traf
 Traffic traffic_of(const Situation& situation) {
   const Transport& transport = situation.config.transport;
   const BlockShape& shape = situation.shape;
-  Traffic traffic{.gradient_codec = lossy(transport.gradient_codec),
-                  .parameter_codec = lossy(transport.parameter_codec)};
-  const LosslessCodec down = section_codec(transport.codec).lossless;
-  const bool small = shape.floats * sizeof(float) < transport.codec_threshold;
-  const LosslessCodec up = small ? LosslessCodec() : section_codec(transport.codec_up()).lossless;
+  Traffic traffic{.gradient_codec = transport.gradient_codec.codec,
+                  .parameter_codec = transport.parameter_codec.codec};
+  const LosslessCodec down = transport.codec.codec;
+  const LosslessCodec up = transport.codec_up(shape.floats * sizeof(float)).codec;
 
   traffic.whole_version = passage_of(shape, {}, transport.generic(), down).bytes;
   const Passage parameters = passage_of(shape, traffic.parameter_codec, transport.generic(), down);

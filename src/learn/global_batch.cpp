@@ -1,7 +1,5 @@
 #include "learn/global_batch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -18,10 +16,6 @@ constexpr std::uint64_t kTimesTheFirst = 64;
 }  // namespace
 
 Status GrowthOptions::check() const {
-  if (policy != "fixed" && policy != "auto")
-    return invalid(fmt::format("--global-batch '{}': fixed (batch × slots), or auto (it grows)", policy));
-  if (scaling != "auto" && scaling != "linear" && scaling != "sqrt" && scaling != "none")
-    return invalid(fmt::format("--global-batch-scaling '{}': auto, linear, sqrt or none", scaling));
   if (every == 0) return invalid("--global-batch-every begins at 1");
   return {};
 }
@@ -58,11 +52,12 @@ std::optional<BatchGrowth> GlobalBatch::committed(std::uint64_t step) {
 // A step of twice the samples stands for two. sgd takes them at twice the rate; adam divides by the root of
 // the squares, which noise has its part in, and so by its root.
 double GlobalBatch::rate_factor(std::uint32_t slots) const {
-  const std::string& scaling = options_.growth.scaling;
+  const RateScaling scaling = options_.growth.scaling;
   const double times = static_cast<double>(slots) / options_.slots;
-  if (scaling == "none") return 1;
-  const bool linear =
-      scaling == "auto" ? options_.optimizer.kind == OptimizerOptions::Kind::sgd : scaling == "linear";
+  if (scaling == RateScaling::none) return 1;
+  const bool linear = scaling == RateScaling::by_optimizer
+                          ? options_.optimizer.kind == OptimizerOptions::Kind::sgd
+                          : scaling == RateScaling::linear;
   return linear ? times : std::sqrt(times);
 }
 

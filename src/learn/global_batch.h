@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "base/batch_growth.h"
 #include "learn/noise_scale.h"
@@ -17,14 +16,17 @@ namespace w5xde {
 // A step has this many slots at most.
 inline constexpr std::uint64_t kStepSlotsMax = 1u << 20;
 
-// As the settings have it.
+enum class BatchPolicy : std::uint8_t { fixed, grows };
+// What a larger batch does to the learning rate.
+enum class RateScaling : std::uint8_t { by_optimizer, linear, sqrt, none };
+
 struct GrowthOptions {
-  std::string policy = "fixed";   // or auto: it grows
+  BatchPolicy policy = BatchPolicy::fixed;
   std::uint64_t samples_max = 0;  // a step; 0: 64 times the first
   std::uint64_t every = 50;       // steps between two growths, at least
-  std::string scaling = "auto";   // of the learning rate: linear, sqrt, none; auto: by the optimizer
+  RateScaling scaling = RateScaling::by_optimizer;
 
-  bool grows() const { return policy == "auto"; }
+  bool grows() const { return policy == BatchPolicy::grows; }
   Status check() const;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 GlobalBatch::Options options(std::uint64_t every = 5) {
   GlobalBatch::Options options{.batch = 10, .slots = 4};
-  options.growth = {.policy = "auto", .every = every};
+  options.growth = {.policy = BatchPolicy::grows, .every = every};
   options.optimizer.learning_rate = 0.1;
   return options;
 }
@@ -97,19 +97,19 @@ TEST(GlobalBatchTest, what_was_measured_of_a_step_is_not_in_the_state_before_it_
 }
 
 TEST(GlobalBatchTest, the_learning_rate_follows_the_optimizer_or_what_was_asked_for) {
-  const auto factor = [](OptimizerOptions::Kind kind, const std::string& scaling) {
+  const auto factor = [](OptimizerOptions::Kind kind, RateScaling scaling) {
     GlobalBatch::Options asked = options();
     asked.optimizer.kind = kind;
     asked.growth.scaling = scaling;
     return GlobalBatch(asked, {}).rate_factor(16);
   };
   using Kind = OptimizerOptions::Kind;
-  EXPECT_EQ(factor(Kind::sgd, "auto"), 4);
-  EXPECT_EQ(factor(Kind::adam, "auto"), 2);
-  EXPECT_EQ(factor(Kind::adamw, "auto"), 2);
-  EXPECT_EQ(factor(Kind::adamw, "linear"), 4);
-  EXPECT_EQ(factor(Kind::sgd, "sqrt"), 2);
-  EXPECT_EQ(factor(Kind::sgd, "none"), 1);
+  EXPECT_EQ(factor(Kind::sgd, RateScaling::by_optimizer), 4);
+  EXPECT_EQ(factor(Kind::adam, RateScaling::by_optimizer), 2);
+  EXPECT_EQ(factor(Kind::adamw, RateScaling::by_optimizer), 2);
+  EXPECT_EQ(factor(Kind::adamw, RateScaling::linear), 4);
+  EXPECT_EQ(factor(Kind::sgd, RateScaling::sqrt), 2);
+  EXPECT_EQ(factor(Kind::sgd, RateScaling::none), 1);
   EXPECT_EQ(GlobalBatch(options(), {}).rate_factor(4), 1);
 }
 

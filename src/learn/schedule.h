@@ -27,7 +27,8 @@ struct Schedule {
   Status check() const;
 };
 
-// "constant", "step:EVERY,GAMMA", "cosine" (over the run), each with "+warmup:STEPS" or not.
+// "constant", "step:EVERY,GAMMA", "cosine" (over the run), each with "+warmup:STEPS" or not. Where the run's
+// end is not known yet, `total_steps` is 1, and the caller sets it later.
 Result<Schedule> parse_schedule(std::string_view text, std::uint64_t total_steps);
 std::string to_string(const Schedule& schedule);
 

@@ -17,7 +17,7 @@ AnswerSender::AnswerSender(const BlockShape& shape, float momentum, Connection& 
       coded_answers_(encoder_.gradients()),
       returned_(std::make_shared<std::vector<Reduction::Buffer>>()) {}
 
-Status AnswerSender::send(Contribution contribution, const AnswerForm& form, Reduction::Buffer values) {
+Status AnswerSender::send(Contribution contribution, const Encoding& form, Reduction::Buffer values) {
   if (values) return send_parts(std::move(contribution), form, std::move(values));
   contribution.codec_ns = take_codec_ns();
   head_.clear();
@@ -25,7 +25,7 @@ Status AnswerSender::send(Contribution contribution, const AnswerForm& form, Red
   return connection_.send({.type = FrameType::contribution, .head = head_});
 }
 
-Status AnswerSender::send_parts(Contribution contribution, const AnswerForm& form, Reduction::Buffer values) {
+Status AnswerSender::send_parts(Contribution contribution, const Encoding& form, Reduction::Buffer values) {
   const std::span<const float> block(reinterpret_cast<const float*>(values->data()), shape_.floats);
   const Formed whole = encode_block(form, contribution, block);
   contribution.codec_ns = take_codec_ns();
@@ -49,12 +49,12 @@ Status AnswerSender::send_parts(Contribution contribution, const AnswerForm& for
                              {.tensors = {&floats, 1},
                               .formed = std::move(formed),
                               .keep = keep,
-                              .lossless = {form.section, form.automatic ? &policies_[number] : nullptr}}));
+                              .lossless = {form.fixed_lossless(), &policies_[number]}}));
   }
   return {};
 }
 
-Formed AnswerSender::encode_block(const AnswerForm& form, const Contribution& contribution,
+Formed AnswerSender::encode_block(const Encoding& form, const Contribution& contribution,
                                   std::span<const float> block) {
   if (form.form == Form::direct) return {};
   const Instant begun = clock_.now();
@@ -65,7 +65,7 @@ Formed AnswerSender::encode_block(const AnswerForm& form, const Contribution& co
   } else {
     // Answers through a codec without error feedback get no verdict.
     const bool same_step =
-        !form.gradient.stateless() && coded_answers_.begin(contribution.lease_id, contribution.step);
+        form.has_feedback() && coded_answers_.begin(contribution.lease_id, contribution.step);
     formed = encoder_.encode(block, form.gradient, same_step);
   }
   gradient_coding_ += clock_.now() - begun;

@@ -13,8 +13,10 @@
 #include "learn/reduction.h"
 #include "net/connection.h"
 #include "node/coded_answers.h"
-#include "payload/payload_codec.h"
-#include "payload/payload_form.h"
+#include "payload/block_encoder.h"
+#include "payload/encoding.h"
+#include "payload/receiver.h"
+#include "payload/sender.h"
 #include "wire/messages.h"
 
 namespace w5xde {
@@ -29,7 +31,7 @@ class AnswerSender {
                const Clock& clock);
 
   // Adds the time that codecs took since the last answer. `values` are a gradient's floats, or null.
-  Status send(Contribution contribution, const AnswerForm& form, Reduction::Buffer values);
+  Status send(Contribution contribution, const Encoding& form, Reduction::Buffer values);
 
   // Error feedback of another node, or an empty frame that asks for this node's.
   Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
@@ -45,8 +47,8 @@ class AnswerSender {
   std::vector<Reduction::Buffer> take_returned() { return std::exchange(*returned_, {}); }
 
  private:
-  Status send_parts(Contribution contribution, const AnswerForm& form, Reduction::Buffer values);
-  Formed encode_block(const AnswerForm& form, const Contribution& contribution, std::span<const float> block);
+  Status send_parts(Contribution contribution, const Encoding& form, Reduction::Buffer values);
+  Formed encode_block(const Encoding& form, const Contribution& contribution, std::span<const float> block);
   Status send_feedback(std::span<const float> floats, bool leaving);
   std::uint64_t take_codec_ns();
 

@@ -122,7 +122,7 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   if (!model_.engine) return corrupt("a lease before the model");
   W5XDE_TRY(arriving_.lease, decode_lease(head, limits_));
   const Lease& lease = arriving_.lease;
-  W5XDE_TRY(const AnswerForm answer, form_of(lease.answer));
+  W5XDE_TRY(const Encoding answer, from_wire(lease.answer));
   const std::uint64_t floats = model_.replica->shape().floats;
   if (answer.part_floats > 0 && (floats - 1) / answer.part_floats >= kPartsMax)
     return corrupt(fmt::format("parts of {} floats of {}", answer.part_floats, floats));
@@ -256,9 +256,9 @@ Status Node::answer(const Lease& lease, Computed& result) {
                             .lanes = result.lanes,
                             .wait_ns = wait_ns_,
                             .loop_ns = static_cast<std::uint64_t>(loop_.longest_task().count())};
-  AnswerForm form;
+  Encoding form;
   if (result.values) {
-    W5XDE_TRY(form, form_of(lease.answer));
+    W5XDE_TRY(form, from_wire(lease.answer));
   }
   return answers_->send(std::move(contribution), form, std::move(result.values));
 }

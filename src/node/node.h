@@ -14,7 +14,9 @@
 #include "node/computation.h"
 #include "node/enrolment.h"
 #include "node/sample_cache.h"
-#include "payload/payload_codec.h"
+#include "payload/encoding.h"
+#include "payload/receiver.h"
+#include "payload/sender.h"
 #include "wire/messages.h"
 
 namespace w5xde {

@@ -145,7 +145,7 @@ TEST_F(NodeRefusalsTest, a_lease_to_be_answered_with_a_gradient_codec_that_is_no
     world.start();
     world.enrol(world.offer());
     SampledLease made = sampled_lease(1, {0, 1});
-    made.lease.answer = coding_of({.form = Form::gradient, .gradient = codec});
+    made.lease.answer = to_wire(Encoding{.form = Form::gradient, .gradient = codec});
     world.say_lease(made);
     EXPECT_NE(world.ending().find("is not known"), std::string::npos) << world.ending();
   }

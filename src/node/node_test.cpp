@@ -206,7 +206,8 @@ TEST_F(NodeTest, what_it_sends_goes_through_the_codec_that_the_lease_names) {
   world_.enrol(world_.offer());
   world_.say_parameters(1);
   SampledLease made = sampled_lease(1, {0, 1});
-  made.lease.answer = coding_of({.section = {.lossless = {LosslessKind::zstd, 3}, .shuffle_width = 4}});
+  made.lease.answer =
+      to_wire(Encoding{.lossless = SectionCodec{.lossless = {LosslessKind::zstd, 3}, .shuffle_width = 4}});
   world_.say_lease(made);
   const auto frame = world_.hear(FrameType::contribution);
   ASSERT_TRUE(frame.has_value());
@@ -223,7 +224,7 @@ class NodeFeedbackTest : public NodeTest {
     world_.say_parameters(1);
     SampledLease made = sampled_lease(1, {0, 2});
     made.lease.answer =
-        coding_of({.form = Form::gradient, .gradient = {.kind = GradientKind::topk, .density = 0.1}});
+        to_wire(Encoding{.form = Form::gradient, .gradient = {.kind = GradientKind::topk, .density = 0.1}});
     world_.say_lease(made);
     lease_ = made.lease.lease_id;
     const auto frame = world_.hear(FrameType::contribution);
@@ -277,7 +278,7 @@ TEST_F(NodeFeedbackTest, leaving_it_hands_it_over_when_its_answers_are_judged_an
 TEST_F(NodeFeedbackTest, without_error_feedback_it_leaves_and_waits_for_no_verdict) {
   world_.enrol(world_.offer());
   SampledLease made = sampled_lease(1, {2, 2});
-  made.lease.answer = coding_of({.form = Form::gradient, .gradient = {.kind = GradientKind::fp16}});
+  made.lease.answer = to_wire(Encoding{.form = Form::gradient, .gradient = {.kind = GradientKind::fp16}});
   world_.say_parameters(1);
   world_.say_lease(made);
   ASSERT_TRUE(world_.hear(FrameType::contribution).has_value());
@@ -301,7 +302,7 @@ TEST_F(NodeFeedbackTest, an_answer_that_does_not_count_leaves_no_trace_in_it) {
   const auto held_back = answer_once();
   SampledLease made = sampled_lease(1, {2, 2});
   made.lease.answer =
-      coding_of({.form = Form::gradient, .gradient = {.kind = GradientKind::topk, .density = 0.1}});
+      to_wire(Encoding{.form = Form::gradient, .gradient = {.kind = GradientKind::topk, .density = 0.1}});
   world_.say_lease(made);
   ASSERT_TRUE(world_.hear(FrameType::contribution).has_value());
   world_.peer->say(FrameType::feedback, Feedback{});

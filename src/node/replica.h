@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "payload/payload_codec.h"
-#include "payload/payload_form.h"
+#include "payload/form.h"
+#include "payload/receiver.h"
 #include "w5xde/result.h"
 #include "wire/messages.h"
 

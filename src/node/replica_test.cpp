@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "payload/block_encoder.h"
+
 namespace w5xde {
 namespace {
 

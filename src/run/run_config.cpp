@@ -16,9 +16,6 @@ Status RunConfig::check() const {
     return invalid(
         fmt::format("{} slots a step; at most {}", std::uint64_t{slots} * accumulate, kStepSlotsMax));
   }
-  if (loss != "auto" && loss != "cross-entropy" && loss != "mse" && loss != "own") {
-    return invalid(fmt::format("'{}' is no loss; use auto, cross-entropy, mse or own", loss));
-  }
   if (!(epochs >= 0) || !(seconds >= 0) || !(clip_norm >= 0) || !(checkpoint_seconds > 0)) {
     return invalid(
         "--epochs, --seconds and --clip-norm must not be negative, --checkpoint-seconds must be more than 0");
@@ -32,14 +29,13 @@ Status RunConfig::check() const {
   if (max_staleness == 0) return invalid("--max-staleness begins at 1");
   W5XDE_CHECK(optimizer.check());
   W5XDE_CHECK(transport.check());
-  W5XDE_TRY(const Schedule parsed, parse_schedule(schedule, 1));
-  if (parsed.course == Schedule::Course::cosine && steps == 0 && epochs == 0 && seconds > 0) {
+  if (schedule.course == Schedule::Course::cosine && steps == 0 && epochs == 0 && seconds > 0) {
     return invalid("a cosine schedule needs to know its end; say --steps or --epochs as well");
   }
   return {};
 }
 
-// The noise of gradients is to be seen in them as they are.
+// The noise scale is measured in gradients that no codec has changed from step to step.
 Status RunConfig::check_growth() const {
   if (mode != Mode::sync)
     return invalid("--global-batch auto needs --mode sync: async has no steps to enlarge");
@@ -51,12 +47,12 @@ Status RunConfig::check_growth() const {
         "--global-batch-max {} is less than batch × slots: {} samples; make it more, or those less",
         growth.samples_max, first));
   }
-  const auto codec = parse_gradient_codec(transport.gradient_codec);
-  if (!codec.ok() || !codec->stateless()) {
+  const GradientChoice& codec = transport.gradient_codec;
+  if (codec.automatic || !codec.codec.stateless()) {
     return invalid(fmt::format(
         "--global-batch auto cannot measure gradients that --gradient-codec {} holds back parts of; "
         "use none, fp16 or bf16",
-        transport.gradient_codec));
+        to_string(codec)));
   }
   return {};
 }
@@ -70,6 +66,18 @@ std::uint64_t RunConfig::slots_total(std::uint64_t slots_per_epoch) const {
   if (epochs > 0) end(static_cast<std::uint64_t>(std::ceil(epochs * static_cast<double>(slots_per_epoch))));
   if (total == 0 && seconds == 0 && steps == 0) end(slots_per_epoch);
   return total;
+}
+
+std::uint64_t RunConfig::steps_total(std::uint64_t slots_per_epoch) const {
+  const std::uint64_t slots_at_end = slots_total(slots_per_epoch);
+  return slots_at_end == 0 ? steps : (slots_at_end + step_slots() - 1) / step_slots();
+}
+
+Result<Schedule> RunConfig::schedule_over(std::uint64_t run_steps) const {
+  Schedule made = schedule;
+  made.total_steps = run_steps;
+  W5XDE_CHECK(made.check());
+  return made;
 }
 
 }  // namespace w5xde

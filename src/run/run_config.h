@@ -7,18 +7,18 @@
 #include "learn/global_batch.h"
 #include "learn/optimizer.h"
 #include "learn/schedule.h"
+#include "run/choices.h"
 #include "run/transport.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// What a run is: everything that its result depends on, and how it is kept. run.toml has these by the same
-// names.
+// What a run is: everything that its result depends on, and how it is kept. run.toml uses the same names.
 struct RunConfig {
   std::string model;
   std::string data;
   std::string evaluation_data;  // empty: the data's own test split, if it has one
-  std::string loss = "auto";    // auto: what the model and the data ask for (ModelOptions::loss)
+  Loss loss = Loss::automatic;
 
   Mode mode = Mode::sync;
   std::uint32_t batch = 32;
@@ -28,14 +28,14 @@ struct RunConfig {
   GrowthOptions growth;          // of the slots of a step
   std::uint64_t max_staleness = 64;  // async: older contributions count less, much older ones are refused
 
-  // Whichever comes first; 0: no such end. All 0: one epoch.
+  // The first of these ends the run; 0: no such end. All 0: one epoch.
   std::uint64_t steps = 0;
   double epochs = 0;
   double seconds = 0;
   double target_accuracy = 0;  // of an evaluation; 0: no such end
 
   OptimizerOptions optimizer;
-  std::string schedule = "constant";
+  Schedule schedule;     // without its end, which follows from the data: see schedule_over()
   double clip_norm = 0;  // 0: no clipping
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;
@@ -48,9 +48,11 @@ struct RunConfig {
 
   Status check() const;
   std::uint32_t step_slots() const { return slots * accumulate; }
-  // Of the whole run, when an epoch has so many; 0: no end in slots. Where steps grow, an end in steps is
-  // none.
+  // Slots of the whole run; 0: no end in slots. Where steps grow, a number of steps is no end in slots.
   std::uint64_t slots_total(std::uint64_t slots_per_epoch) const;
+  // Steps of the whole run, were all of the first size; 0: no end in steps.
+  std::uint64_t steps_total(std::uint64_t slots_per_epoch) const;
+  Result<Schedule> schedule_over(std::uint64_t run_steps) const;
 
  private:
   Status check_growth() const;

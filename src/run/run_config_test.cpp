@@ -32,7 +32,6 @@ TEST(RunConfigTest, what_makes_no_sense_is_refused_by_the_name_of_its_flag) {
       {"--slots and --accumulate", [](RunConfig& c) { c.slots = 0; }},
       {"--slots and --accumulate", [](RunConfig& c) { c.accumulate = 0; }},
       {"4294967296 slots a step; at most", [](RunConfig& c) { c.slots = c.accumulate = 1u << 16; }},
-      {"'huber' is no loss", [](RunConfig& c) { c.loss = "huber"; }},
       {"--epochs", [](RunConfig& c) { c.epochs = -1; }},
       {"--epochs", [&](RunConfig& c) { c.epochs = nan; }},
       {"--seconds", [](RunConfig& c) { c.seconds = -1; }},
@@ -42,31 +41,33 @@ TEST(RunConfigTest, what_makes_no_sense_is_refused_by_the_name_of_its_flag) {
       {"--keep", [](RunConfig& c) { c.keep = 0; }},
       {"--max-staleness", [](RunConfig& c) { c.max_staleness = 0; }},
       {"momentum", [](RunConfig& c) { c.optimizer.momentum = -1; }},
-      {"snappy", [](RunConfig& c) { c.transport.codec = "snappy"; }},
-      {"sometimes", [](RunConfig& c) { c.schedule = "sometimes"; }},
-      {"--global-batch 'large'", [](RunConfig& c) { c.growth.policy = "large"; }},
-      {"--global-batch-scaling 'cubic'", [](RunConfig& c) { c.growth.scaling = "cubic"; }},
+      {"--socket-buffer", [](RunConfig& c) { c.transport.socket_buffer = 2 * kGiB; }},
       {"--global-batch-every", [](RunConfig& c) { c.growth.every = 0; }},
       {"needs --mode sync",
        [](RunConfig& c) {
-         c.growth.policy = "auto";
+         c.growth.policy = BatchPolicy::grows;
          c.mode = Mode::async;
        }},
       {"needs --slots 2",
        [](RunConfig& c) {
-         c.growth.policy = "auto";
+         c.growth.policy = BatchPolicy::grows;
          c.slots = 1;
        }},
       {"--global-batch-max 1000 is less than batch × slots: 1024",
-       [](RunConfig& c) { c.growth = {.policy = "auto", .samples_max = 1000}; }},
+       [](RunConfig& c) { c.growth = {.policy = BatchPolicy::grows, .samples_max = 1000}; }},
       {"--gradient-codec topk:0.01 holds back",
        [](RunConfig& c) {
-         c.growth.policy = "auto";
-         c.transport.gradient_codec = "topk:0.01";
+         c.growth.policy = BatchPolicy::grows;
+         c.transport.gradient_codec = parse_gradient_choice("topk:0.01").value();
+       }},
+      {"--gradient-codec auto holds back",
+       [](RunConfig& c) {
+         c.growth.policy = BatchPolicy::grows;
+         c.transport.gradient_codec.automatic = true;
        }},
       {"a cosine schedule needs to know its end",
        [](RunConfig& c) {
-         c.schedule = "cosine";
+         c.schedule.course = Schedule::Course::cosine;
          c.seconds = 5;
        }},
   };
@@ -77,7 +78,16 @@ TEST(RunConfigTest, what_makes_no_sense_is_refused_by_the_name_of_its_flag) {
   }
 }
 
-TEST(RunConfigTest, whichever_end_comes_first_is_the_end) {
+TEST(RunConfigTest, a_schedule_gets_its_end_when_the_run_s_length_is_known) {
+  RunConfig config = sound();
+  config.schedule = parse_schedule("cosine+warmup:3", 1).value();
+  EXPECT_EQ(config.schedule_over(40)->total_steps, 40u);
+  EXPECT_FALSE(config.schedule_over(0).ok()) << "a cosine without an end";
+  config.schedule = {};
+  EXPECT_TRUE(config.schedule_over(0).ok());
+}
+
+TEST(RunConfigTest, the_first_end_that_is_reached_is_the_end) {
   RunConfig config = sound();
   config.slots = 4;
   config.accumulate = 2;
@@ -91,15 +101,17 @@ TEST(RunConfigTest, whichever_end_comes_first_is_the_end) {
   EXPECT_EQ(config.slots_total(50), 40u);
   config.steps = 0;
   EXPECT_EQ(config.slots_total(50), 101u) << "a part of a slot is a slot";
+  EXPECT_EQ(config.steps_total(50), 13u) << "a part of a step is a step";
   config.seconds = 9;
   EXPECT_EQ(config.slots_total(50), 101u);
   config.epochs = 0;
   EXPECT_EQ(config.slots_total(50), 0u) << "time alone ends it";
+  EXPECT_EQ(config.steps_total(50), 0u);
 }
 
 TEST(RunConfigTest, where_steps_grow_their_number_is_no_end_in_slots) {
   RunConfig config = sound();
-  config.growth.policy = "auto";
+  config.growth.policy = BatchPolicy::grows;
   EXPECT_TRUE(config.check().ok());
   EXPECT_EQ(config.slots_total(50), 50u);
   config.steps = 5;

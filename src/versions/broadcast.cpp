@@ -97,8 +97,7 @@ const Broadcast::Encoded& Broadcast::encoded(Part& part, std::size_t number, Par
                                              FrameSender& link) {
   if (codecs.policies.size() <= number) codecs.policies.resize(number + 1);
   LosslessPolicy* policy = codecs.fixed != nullptr ? nullptr : &codecs.policies[number];
-  const SectionCodec codec =
-      policy == nullptr ? *codecs.fixed : PayloadSender::choose({.policy = policy}, part.bytes(), link);
+  const SectionCodec codec = PayloadSender::choose({codecs.fixed, policy}, part.bytes(), link);
   const auto found = std::ranges::find(part.encoded, codec, &Encoded::lossless);
   if (found != part.encoded.end()) return *found;
   Encoded made{.lossless = codec,

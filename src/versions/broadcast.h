@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "learn/learner.h"
-#include "payload/payload_codec.h"
+#include "payload/block_encoder.h"
+#include "payload/sender.h"
 #include "wire/messages.h"
 
 namespace w5xde {

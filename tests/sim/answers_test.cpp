@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "payload/payload_form.h"
+#include "payload/block_encoder.h"
 #include "sim/sim_pool.h"
 #include "wire/hello.h"
 
@@ -21,7 +21,7 @@ TEST(BrokenNodeTest, one_whose_answers_are_never_finite_does_not_end_the_run) {
   for (const Mode mode : {Mode::sync, Mode::async}) {
     RunConfig config = sim_config();
     config.mode = mode;
-    config.schedule = "constant";
+    config.schedule = {};
     config.steps = 1'000'000;  // its first lease is computed by a thread, which may take its time
     SimPool pool(config);
     pool.add_nodes(2);
@@ -72,7 +72,7 @@ TEST(LargeLeaseTest, a_step_that_does_not_fit_in_one_lease_goes_out_in_several) 
   config.batch = 16'384;
   config.slots = 32;
   config.steps = 3;
-  config.transport.sample_cache = "on";
+  config.transport.sample_cache = SampleCaching::on;
   SimPool pool(config);
   pool.add_nodes(1);
   ASSERT_EQ(pool.run(), "ok");
@@ -117,7 +117,7 @@ class AnswerTest : public testing::Test {
     ASSERT_TRUE(pool_->run_until([&] { return peer_->closed(); }));
     EXPECT_NE(peer_->why().find(reason), std::string::npos) << peer_->why();
     ASSERT_EQ(pool_->run(), "ok");
-    if (config_.mode == Mode::sync && config_.transport.gradient_codec == "none") {
+    if (config_.mode == Mode::sync && config_.transport.gradient_codec == GradientChoice()) {
       EXPECT_EQ(pool_->coordinator().summary().parameters_hash, plain_hash(sim_config()));
     }
   }
@@ -146,14 +146,14 @@ TEST_F(AnswerTest, in_another_coding_than_its_lease_asks_for_drops_its_sender) {
 }
 
 TEST_F(AnswerTest, of_another_rank_than_its_lease_asks_for_drops_its_sender) {
-  config_.transport.gradient_codec = "powersgd:1";
+  config_.transport.gradient_codec = parse_gradient_choice("powersgd:1").value();
   start();
   say_coded("powersgd:2");
   expect_dropped("in another coding than its lease asks for");
 }
 
 TEST_F(AnswerTest, of_a_rank_that_costs_more_than_the_model_is_refused_before_it_is_decoded) {
-  config_.transport.gradient_codec = "powersgd:1";
+  config_.transport.gradient_codec = parse_gradient_choice("powersgd:1").value();
   start();
   Contribution contribution = answer();
   contribution.coding = {.form = Form::gradient,
@@ -186,7 +186,7 @@ TEST_F(AnswerTest, with_another_step_or_version_than_its_lease_s_drops_its_sende
 
 // A checkpoint wants what its codec has still to say.
 TEST_F(AnswerTest, of_a_codec_with_feedback_that_is_then_kept_back_drops_its_sender) {
-  config_.transport.gradient_codec = "topk:0.1";
+  config_.transport.gradient_codec = parse_gradient_choice("topk:0.1").value();
   config_.checkpoint_seconds = 1e-9;
   start();
   say_coded("topk:0.1");
@@ -196,7 +196,7 @@ TEST_F(AnswerTest, of_a_codec_with_feedback_that_is_then_kept_back_drops_its_sen
 }
 
 TEST_F(AnswerTest, of_a_codec_with_feedback_is_told_whether_it_counts) {
-  config_.transport.gradient_codec = "topk:0.1";
+  config_.transport.gradient_codec = parse_gradient_choice("topk:0.1").value();
   config_.steps = 1'000'000;
   start();
   const auto judged = [&] {

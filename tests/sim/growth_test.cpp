@@ -14,7 +14,7 @@ RunConfig growing_config() {
   config.slots = 8;
   config.steps = 100;
   config.optimizer.learning_rate = 0.1;
-  config.growth = {.policy = "auto", .samples_max = 512, .every = 4};
+  config.growth = {.policy = BatchPolicy::grows, .samples_max = 512, .every = 4};
   return config;
 }
 
@@ -122,7 +122,7 @@ TEST(GrowthTest, an_end_in_epochs_holds_to_the_sample) {
 
 TEST(GrowthTest, a_stateless_lossy_codec_changes_the_bits_but_not_by_who_computes) {
   RunConfig config = growing_config();
-  config.transport.gradient_codec = "bf16";
+  config.transport.gradient_codec = parse_gradient_choice("bf16").value();
   std::string expected;
   for (const unsigned nodes : {1u, 4u}) {
     SimPool pool(config);

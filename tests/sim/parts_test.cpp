@@ -115,7 +115,7 @@ TEST(PartsTest, changes_that_are_coded_in_parts_come_to_the_same_bits_whoever_co
   for (const char* codec : {"bf16", "int8"}) {
     SCOPED_TRACE(codec);
     RunConfig config = parts_config();
-    config.transport.parameter_codec = codec;
+    config.transport.parameter_codec = parse_gradient_choice(codec).value();
     const std::string alone = run_to_end(config, 1).parameters_hash;
     EXPECT_NE(alone, plain_hash(config)) << "it is lossy";
     EXPECT_EQ(run_to_end(config, 4).parameters_hash, alone);

@@ -28,11 +28,10 @@ std::string plain_hash(const RunConfig& config, const std::shared_ptr<const Data
                        const CheckpointFile& checkpoint) {
   Batches batches(data, {.samples = data->samples(), .batch = config.batch, .seed = config.seed});
   const std::uint64_t slots_total = config.slots_total(batches.sampler().slots_per_epoch());
-  const std::uint64_t steps_total =
-      slots_total == 0 ? config.steps : (slots_total + config.step_slots() - 1) / config.step_slots();
+  const std::uint64_t steps_total = config.steps_total(batches.sampler().slots_per_epoch());
   const auto learner = Learner::from(checkpoint, {},
                                      {.optimizer = config.optimizer,
-                                      .schedule = parse_schedule(config.schedule, steps_total).value(),
+                                      .schedule = config.schedule_over(steps_total).value(),
                                       .clip_norm = config.clip_norm},
                                      nullptr)
                            .value();

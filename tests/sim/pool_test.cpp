@@ -44,7 +44,7 @@ TEST(PoolTest, nodes_that_share_a_core_take_turns_and_parameters_go_to_one_at_a_
   const auto bytes_beside_samples = [&](bool turns) {
     RunConfig config = sim_config();
     config.turns = turns;
-    config.transport.crew = "all";  // turns alone decide who works
+    config.transport.who_works = WhoWorks::all;  // turns alone decide who works
     SimPool pool(config);
     for (int i = 0; i < 6; ++i) pool.add_node({.machine = {.id = "cellar", .cores = 1}});
     EXPECT_EQ(pool.run(), "ok");
@@ -64,7 +64,7 @@ TEST(PoolTest, nodes_that_share_a_core_take_turns_and_parameters_go_to_one_at_a_
 
 TEST(PoolTest, the_bits_follow_the_seed_and_what_travels_through_a_codec_is_the_same) {
   RunConfig config = sim_config();
-  config.transport.codec = "zstd:1";
+  config.transport.codec = parse_lossless_choice("zstd:1").value();
   SimPool pool(config);
   pool.add_nodes(2);
   ASSERT_EQ(pool.run(), "ok");

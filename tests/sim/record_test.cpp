@@ -25,7 +25,7 @@ RunConfig epochs_config(double epochs) {
 // One epoch, then as many in all.
 Summary extended(double epochs, unsigned nodes, std::optional<std::uint64_t> restarted_at = {}) {
   RunConfig config = epochs_config(1);
-  config.schedule = "constant";
+  config.schedule = {};
   if (restarted_at) config.checkpoint_seconds = 1e-6;
   SimPool pool(config);
   pool.add_nodes(nodes);
@@ -102,7 +102,7 @@ TEST(RecordTest, the_schedule_of_an_async_run_follows_the_data_and_not_the_numbe
   RunConfig config = sim_config();
   config.mode = Mode::async;
   // 30 steps of 6 slots, in updates of 4 slots at most: more than 40 of them.
-  config.schedule = "step:40,0.1";
+  config.schedule = parse_schedule("step:40,0.1", 1).value();
   SimPool pool(config);
   pool.add_nodes(2);
   ASSERT_EQ(pool.run(), "ok");
@@ -114,7 +114,7 @@ TEST(RecordTest, the_schedule_of_an_async_run_follows_the_data_and_not_the_numbe
 TEST(RecordTest, the_schedule_of_an_async_run_is_at_its_end_when_the_run_is) {
   RunConfig config = sim_config();
   config.mode = Mode::async;
-  config.schedule = "step:29,0.1";
+  config.schedule = parse_schedule("step:29,0.1", 1).value();
   SimPool pool(config);
   pool.add_nodes(2);
   ASSERT_EQ(pool.run(), "ok");
@@ -227,7 +227,7 @@ TEST(RecordTest, a_batch_that_grows_is_resumed_to_the_same_bits_from_a_checkpoin
   config.slots = 8;
   config.steps = 60;
   config.optimizer.learning_rate = 0.1;
-  config.growth = {.policy = "auto", .samples_max = 512, .every = 4};
+  config.growth = {.policy = BatchPolicy::grows, .samples_max = 512, .every = 4};
   const std::string expected = plain_hash(config);
   SimPool pool(config);
   pool.evaluate_on(evaluation_data());
@@ -290,7 +290,7 @@ TEST(RecordTest,
 
 TEST(RecordTest, a_run_ends_at_its_target_only_if_the_parameters_that_it_saves_reach_it) {
   RunConfig config = evaluating_config();
-  config.transport.parameter_codec = "onebit";
+  config.transport.parameter_codec = parse_gradient_choice("onebit").value();
   std::vector<double> accuracies;  // of the last run's evaluations
   const auto run = [&](double target) {
     config.target_accuracy = target;

@@ -33,17 +33,19 @@ RunConfig make_config(Random& random) {
   if (config.optimizer.kind == OptimizerOptions::Kind::sgd && chance(random, 0.5))
     config.optimizer.momentum = 0.9;
   config.optimizer.learning_rate = 0.02;
-  config.schedule = one_of<const char*>(random, {"constant", "cosine+warmup:3"});
+  if (random.below(2) == 1) config.schedule = parse_schedule("cosine+warmup:3", 1).value();
   config.clip_norm = chance(random, 0.3) ? 2 : 0;
   config.turns = chance(random, 0.7);
   config.checkpoint_seconds = one_of<double>(random, {0.01, 0.1, 2});
   config.keep = 1 + static_cast<std::uint32_t>(random.below(3));
   Transport& transport = config.transport;
-  transport.codec = one_of<const char*>(random, {"auto", "none", "lz4", "zstd", "zlib"});
-  if (chance(random, 0.1)) transport.serialization = "generic";
+  transport.codec =
+      parse_lossless_choice(one_of<const char*>(random, {"auto", "none", "lz4", "zstd", "zlib"})).value();
+  if (chance(random, 0.1)) transport.serialization = Serialization::generic;
   if (chance(random, 0.4)) transport.part_bytes = 64;
-  transport.crew = one_of<const char*>(random, {"auto", "all"});
-  transport.sample_cache = one_of<const char*>(random, {"auto", "on", "off"});
+  transport.who_works = one_of<WhoWorks>(random, {WhoWorks::fastest, WhoWorks::all});
+  transport.sample_cache =
+      one_of<SampleCaching>(random, {SampleCaching::automatic, SampleCaching::on, SampleCaching::off});
   return config;
 }
 
@@ -55,10 +57,12 @@ void use_feedback(Random& random, RunConfig& config) {
   config.steps = 5 + random.below(16);
   // A large rate: what is lost of a gradient shows above the rounding.
   config.optimizer = {.kind = OptimizerOptions::Kind::sgd, .learning_rate = 0.5};
-  config.schedule = "constant";
+  config.schedule = {};
   config.clip_norm = 0;
-  config.transport.serialization = "direct";
-  config.transport.gradient_codec = one_of<const char*>(random, {"topk:0.1", "onebit", "int8", "powersgd:2"});
+  config.transport.serialization = Serialization::direct;
+  config.transport.gradient_codec =
+      parse_gradient_choice(one_of<const char*>(random, {"topk:0.1", "onebit", "int8", "powersgd:2"}))
+          .value();
 }
 
 }  // namespace
@@ -134,7 +138,7 @@ std::string Scenario::describe() const {
   std::string end =
       config.steps > 0 ? fmt::format("{} steps", config.steps) : fmt::format("{} epochs", config.epochs);
   return fmt::format("{} × {} samples, {}, {}, {}, {} nodes, {} faults{}{}", config.slots, config.batch, end,
-                     name_of(config.mode), config.transport.gradient_codec, nodes.size(), faults,
+                     name_of(config.mode), to_string(config.transport.gradient_codec), nodes.size(), faults,
                      large ? ", a large model" : "", evaluates ? ", evaluates" : "");
 }
 

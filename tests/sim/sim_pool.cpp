@@ -24,7 +24,7 @@ RunConfig sim_config() {
   config.steps = 30;
   config.optimizer.kind = OptimizerOptions::Kind::adam;
   config.optimizer.learning_rate = 0.03;
-  config.schedule = "cosine+warmup:5";
+  config.schedule = parse_schedule("cosine+warmup:5", 1).value();
   config.clip_norm = 2;
   config.seed = 11;
   return config;

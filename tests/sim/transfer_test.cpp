@@ -7,6 +7,7 @@
 #include <map>
 
 #include "learn/no_gradient.h"
+#include "run/presets.h"
 #include "sim/sim_pool.h"
 #include "wire/generic_tensors.h"
 #include "wire/hello.h"
@@ -59,7 +60,7 @@ TEST(TransferTest, a_parameter_that_has_no_gradient_has_none_when_it_arrives) {
 // fp16 makes -0.0 of it.
 TEST(TransferTest, a_gradient_that_a_codec_rounds_to_zero_is_still_one) {
   RunConfig config = sim_config();
-  config.transport.gradient_codec = "fp16";
+  config.transport.gradient_codec = parse_gradient_choice("fp16").value();
   EXPECT_TRUE(without_gradient(config, -1e-20F, 0.5F).empty());
 }
 
@@ -86,14 +87,15 @@ TEST(TransferTest, every_preset_shows_on_the_wire) {
     const auto frame = *peer->take(FrameType::lease);
     const Lease lease = decode_lease(frame.head, Limits{}).value();
     EXPECT_EQ(lease.coding.form, transport.generic() ? Form::generic : Form::direct);
-    const AnswerForm answer = form_of(lease.answer).value();
+    const Encoding answer = from_wire(lease.answer).value();
     EXPECT_EQ(answer.form, name == "gradient-compression" ? Form::gradient
                            : transport.generic()          ? Form::generic
                                                           : Form::direct);
     EXPECT_EQ(answer.gradient.kind, name == "gradient-compression" ? GradientKind::int8 : GradientKind::none);
     // The model is far smaller than any threshold.
-    EXPECT_EQ(answer.section.lossless,
-              transport.codec_threshold > 0 ? LosslessCodec() : section_codec(transport.codec_up()).lossless);
+    EXPECT_EQ(answer.lossless.value_or(SectionCodec()).lossless,
+              transport.codec_threshold > 0 ? LosslessCodec() : transport.codec_up(0).codec);
+    EXPECT_EQ(answer.lossless.has_value(), !transport.codec.automatic);
 
     const auto sent = *peer->take(FrameType::parameters);
     const Parameters parameters = decode_parameters(sent.head, Limits{}).value();
@@ -104,7 +106,7 @@ TEST(TransferTest, every_preset_shows_on_the_wire) {
       EXPECT_EQ(decoded->tensors, parameters.tensors);
     }
     // A codec that gains nothing leaves the payload as it was.
-    const LosslessCodec down = section_codec(transport.codec).lossless;
+    const LosslessCodec down = transport.codec.codec;
     EXPECT_TRUE(sent.header.codec == 0 || sent.header.codec == static_cast<std::uint8_t>(down.kind));
     if (transport.generic() && down.kind == LosslessKind::zlib) {
       EXPECT_NE(sent.header.codec, 0);
@@ -115,7 +117,7 @@ TEST(TransferTest, every_preset_shows_on_the_wire) {
 TEST(TransferTest, stateless_codecs_come_to_the_same_bits_for_any_nodes) {
   for (const char* codec : {"fp16", "bf16"}) {
     RunConfig config = sim_config();
-    config.transport.gradient_codec = codec;
+    config.transport.gradient_codec = parse_gradient_choice(codec).value();
     config.slots = 22;  // in pieces of two, the last one of which is not of the step's tree alone
     const std::string alone = run_to_end(config, 1).parameters_hash;
     EXPECT_NE(alone, plain_hash(config)) << codec << " is lossy";
@@ -129,7 +131,7 @@ TEST(TransferTest, coded_parameters_come_to_the_same_bits_whoever_comes_and_goes
   for (const char* codec : {"bf16", "int8", "topk:0.2", "onebit", "powersgd:1"}) {
     SCOPED_TRACE(codec);
     RunConfig config = sim_config();
-    config.transport.parameter_codec = codec;
+    config.transport.parameter_codec = parse_gradient_choice(codec).value();
     const std::string alone = run_to_end(config, 1).parameters_hash;
     EXPECT_NE(alone, plain_hash(config)) << "it is lossy";
     EXPECT_EQ(run_to_end(config, 4).parameters_hash, alone);
@@ -150,7 +152,7 @@ TEST(TransferTest, coded_parameters_come_to_the_same_bits_whoever_comes_and_goes
 TEST(TransferTest, a_late_comer_is_brought_up_to_date_and_takes_part) {
   RunConfig config = sim_config();
   config.steps = 1'000'000;  // to be stopped
-  config.transport.parameter_codec = "int8";
+  config.transport.parameter_codec = parse_gradient_choice("int8").value();
   SimPool pool(config);
   pool.add_nodes(1);
   pool.start();
@@ -164,7 +166,7 @@ TEST(TransferTest, a_late_comer_is_brought_up_to_date_and_takes_part) {
 
 TEST(TransferTest, a_coordinator_that_is_killed_shows_nodes_what_it_showed_them_before) {
   RunConfig config = sim_config();
-  config.transport.parameter_codec = "int8";
+  config.transport.parameter_codec = parse_gradient_choice("int8").value();
   const std::string expected = run_to_end(config, 1).parameters_hash;
   config.checkpoint_seconds = 1e-9;  // after every step
   SimPool pool(config);
@@ -185,7 +187,7 @@ TEST(TransferTest, every_gradient_codec_trains_and_says_less) {
   for (const char* codec : {"fp16", "bf16", "int8", "onebit", "topk:0.1", "powersgd:1"}) {
     SCOPED_TRACE(codec);
     RunConfig config = sim_config();
-    config.transport.gradient_codec = codec;
+    config.transport.gradient_codec = parse_gradient_choice(codec).value();
     const Summary summary = run_to_end(config, 2);
     EXPECT_LT(summary.loss.last, 0.9 * summary.loss.first);
     EXPECT_LT(summary.loss.last, 1.2 * exact.loss.last);
@@ -198,7 +200,7 @@ TEST(TransferTest, every_gradient_codec_trains_and_says_less) {
 
 TEST(TransferTest, what_a_killed_node_had_still_to_say_is_counted) {
   RunConfig config = sim_config();
-  config.transport.gradient_codec = "topk:0.1";
+  config.transport.gradient_codec = parse_gradient_choice("topk:0.1").value();
   SimPool pool(config);
   pool.add_nodes(2);
   unsigned killed = 0;
@@ -214,21 +216,21 @@ TEST(TransferTest, what_a_killed_node_had_still_to_say_is_counted) {
 }
 
 TEST(TransferTest, samples_cross_the_link_once_and_change_no_bit) {
-  const auto bytes_sent = [](const char* cache) {
+  const auto bytes_sent = [](SampleCaching cache) {
     RunConfig config = sim_config();
     config.transport.sample_cache = cache;
     const Summary summary = run_to_end(config, 2);
-    EXPECT_EQ(summary.parameters_hash, plain_hash(sim_config())) << cache;
+    EXPECT_EQ(summary.parameters_hash, plain_hash(sim_config())) << name_of(cache);
     return summary.bytes.sent;
   };
   // 4,288 samples are 1,000 different ones, each sent to two nodes at most.
-  EXPECT_LT(bytes_sent("on"), bytes_sent("off") * 3 / 4);
+  EXPECT_LT(bytes_sent(SampleCaching::on), bytes_sent(SampleCaching::off) * 3 / 4);
 }
 
 class HandedFeedback : public testing::Test {
  protected:
   HandedFeedback() {
-    config_.transport.gradient_codec = "topk:0.1";
+    config_.transport.gradient_codec = parse_gradient_choice("topk:0.1").value();
     config_.optimizer = {.kind = OptimizerOptions::Kind::sgd, .learning_rate = 0.01, .momentum = 0.9};
     config_.checkpoint_seconds = 1e-9;
   }

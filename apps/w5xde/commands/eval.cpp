@@ -80,7 +80,7 @@ Result<Scores> run(const EvalOptions& options) {
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   const bool scripted = config.model.ends_with(".pt");
   W5XDE_TRY(const auto engine, library.make({.model = config.model,
-                                             .loss = config.loss,
+                                             .loss = std::string(name_of(config.loss)),
                                              .sample_shape = trained_on->inputs().shape,
                                              .classes = trained_on->classes(),
                                              .threads = config.threads,

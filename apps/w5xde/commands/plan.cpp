@@ -53,7 +53,8 @@ Situation here(const Situation& situation) {
   part.link = {};
   part.config.mode = Mode::sync;
   part.config.transport = {};
-  part.config.transport.crew = "all";  // a crew changes within the seconds that this has
+  // Who works would change within the seconds that this has.
+  part.config.transport.who_works = WhoWorks::all;
   part.config.batch_measured = false;
   part.nodes = std::min(situation.nodes, kTrialNodesMax);
   part.cores = std::min(situation.cores, Machine::here().cores);

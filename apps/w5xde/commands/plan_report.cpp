@@ -29,10 +29,10 @@ std::string seconds_text(double seconds) {
                          : fmt::format("{:.0f} µs", seconds * 1e6);
 }
 
-std::string way_text(Mode mode, const std::string& gradients, const std::string& parameters) {
+std::string way_text(Mode mode, const GradientChoice& gradients, const GradientChoice& parameters) {
   std::string text = fmt::format("--mode {}", name_of(mode));
-  if (gradients != "none") text += fmt::format(" --gradient-codec {}", gradients);
-  if (parameters != "none") text += fmt::format(" --parameter-codec {}", parameters);
+  if (gradients != GradientChoice()) text += fmt::format(" --gradient-codec {}", to_string(gradients));
+  if (parameters != GradientChoice()) text += fmt::format(" --parameter-codec {}", to_string(parameters));
   return text;
 }
 
@@ -122,10 +122,11 @@ std::string table(const Advice& advice) {
   for (std::size_t i = 0; i < advice.choices.size(); ++i) {
     const Advice::Choice& choice = advice.choices[i];
     const Prediction& p = choice.prediction;
-    text += fmt::format("{} {:<6} {:<10} {:<10} {:>10} {:>10} {:>10}  {}\n",
-                        i == advice.recommended ? '>' : ' ', name_of(choice.mode), choice.gradient_codec,
-                        choice.parameter_codec, number(p.batches_per_second), bytes_text(p.bytes_down),
-                        bytes_text(p.bytes_up), name_of(p.bottleneck));
+    text +=
+        fmt::format("{} {:<6} {:<10} {:<10} {:>10} {:>10} {:>10}  {}\n", i == advice.recommended ? '>' : ' ',
+                    name_of(choice.mode), to_string(choice.gradient_codec), to_string(choice.parameter_codec),
+                    number(p.batches_per_second), bytes_text(p.bytes_down), bytes_text(p.bytes_up),
+                    name_of(p.bottleneck));
   }
   return text;
 }
@@ -135,7 +136,7 @@ std::string consequence(const Advice::Choice& choice) {
   if (choice.mode == Mode::async)
     return "async gives up that two runs come to the same: each update is of whoever is quickest, and a "
            "little out of date.";
-  if (choice.gradient_codec == "none" && choice.parameter_codec == "none")
+  if (choice.gradient_codec == GradientChoice() && choice.parameter_codec == GradientChoice())
     return "The result is exact: the same bits for any number of nodes.";
   return "Lossy codecs change the result a little: what they leave out of a gradient is said later, not "
          "never. "
@@ -195,8 +196,8 @@ nlohmann::json json_of(const Prediction& p) {
 nlohmann::json json_of(const Advice::Choice& choice) {
   nlohmann::json json = json_of(choice.prediction);
   json["mode"] = name_of(choice.mode);
-  json["gradient_codec"] = choice.gradient_codec;
-  json["parameter_codec"] = choice.parameter_codec;
+  json["gradient_codec"] = to_string(choice.gradient_codec);
+  json["parameter_codec"] = to_string(choice.parameter_codec);
   return json;
 }
 

@@ -142,7 +142,7 @@ Result<Data> open_data(const RunConfig& config) {
 
 ModelOptions model_options(const RunConfig& config, const Data& data, const std::string& device) {
   return {.model = config.model,
-          .loss = config.loss,
+          .loss = std::string(name_of(config.loss)),
           .sample_shape = data.train->inputs().shape,
           .classes = data.train->classes(),
           .threads = config.threads,
@@ -174,9 +174,9 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
 
 // What --loss auto became when the run began. Older checkpoints do not say.
 std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const Data& data) {
-  if (config.loss != "auto") return config.loss;
+  if (config.loss != Loss::automatic) return std::string(name_of(config.loss));
   if (!begun.loss.empty()) return begun.loss;
-  return data.train->classes() > 0 ? "cross-entropy" : "mse";
+  return std::string(name_of(data.train->classes() > 0 ? Loss::cross_entropy : Loss::mse));
 }
 
 Result<Address> listen_address(const TrainOptions& options) {

@@ -57,7 +57,7 @@ Result<Workbench> Workbench::open(const RunConfig& config, const std::string& en
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed));
   const ModelOptions model{.model = config.model,
-                           .loss = config.loss,
+                           .loss = std::string(name_of(config.loss)),
                            .sample_shape = data->inputs().shape,
                            .classes = data->classes(),
                            .threads = config.threads};

@@ -1,5 +1,3 @@
-// Payloads through their form and a lossless codec, and what that cost. A payload that no codec makes smaller
-// travels as it is. Where the choice of codec is left open, a policy learns from what each payload came to.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +10,14 @@
 #include "base/thread_pool.h"
 #include "codec/policy.h"
 #include "codec/section.h"
-#include "payload/payload_form.h"
+#include "payload/form.h"
 #include "w5xde/result.h"
 #include "wire/frame_writer.h"
 
 namespace w5xde {
 
-struct PayloadStats {
-  std::uint64_t raw_bytes = 0;
-  std::uint64_t wire_bytes = 0;
-  Duration busy = Duration::zero();
-};
-
+// Sends payloads through a lossless codec, and adds up what that cost. A payload that no codec makes smaller
+// travels as it is.
 class PayloadSender {
  public:
   PayloadSender(ThreadPool* pool, const Clock& clock) : pool_(pool), clock_(clock) {}
@@ -33,12 +27,12 @@ class PayloadSender {
     Bytes bytes;
     std::shared_ptr<const void> keep;
   };
-  // With the codec that was asked for, or with the one that pays on this connection.
+  // The codec that was asked for; or the policy chooses the one that pays on this connection. Neither: none.
   struct Lossless {
-    SectionCodec codec = {};
-    LosslessPolicy* policy = nullptr;  // decides, where there is one
+    const SectionCodec* fixed = nullptr;
+    LosslessPolicy* policy = nullptr;
   };
-  // What the policy has decided, for a payload of so many bytes.
+  // The codec for a payload of `raw_bytes`.
   static SectionCodec choose(const Lossless& lossless, std::uint64_t raw_bytes, FrameSender& link);
   std::optional<Section> encode(std::span<const TensorView> payload, const SectionCodec& codec,
                                 LosslessPolicy* policy);
@@ -59,26 +53,6 @@ class PayloadSender {
   const Clock& clock_;
   SectionEncoder encoder_;
   AlignedBuffer joined_;  // tensors side by side, for the codec
-  PayloadStats stats_;
-};
-
-class PayloadReceiver {
- public:
-  PayloadReceiver(ThreadPool* pool, const Clock& clock) : pool_(pool), clock_(clock) {}
-
-  // For Connection::Owner::place: where the payload lands that, decoded, belongs in the target. corrupt when
-  // it has another length.
-  Result<MutableBytes> place(const FrameHeader& header, const Coding& coding, const Target& target);
-  // For received: the target holds the decoded payload afterwards.
-  Status finish(const FrameHeader& header, Bytes payload, const Coding& coding, const Target& target);
-  const PayloadStats& stats() const { return stats_; }
-
- private:
-  ThreadPool* pool_;
-  const Clock& clock_;
-  SectionDecoder decoder_;
-  AlignedBuffer encoded_;
-  AlignedBuffer formed_;
   PayloadStats stats_;
 };
 

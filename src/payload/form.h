@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "codec/gradient.h"
-#include "codec/section.h"
 #include "tensor/parameter_block.h"
 #include "tensor/tensor_view.h"
 #include "w5xde/result.h"
@@ -51,41 +51,6 @@ Formed part_of(const Formed& whole, const BlockShape& shape, FloatRange range);
 Formed form_part(std::span<const float> floats, const BlockShape& shape, FloatRange range,
                  const GradientCodec& codec);
 
-// Codes one node's blocks, one after the other: it has what the codec's error feedback keeps.
-class BlockEncoder {
- public:
-  BlockEncoder(BlockShape shape, float momentum);
-
-  Formed encode(std::span<const float> block, const GradientCodec& codec, bool same_step = false);
-  // Nothing is held back (GradientEncoder::encode_fresh_into).
-  Formed encode_fresh(std::span<const float> block, const GradientCodec& codec);
-
-  GradientEncoder& gradients() { return gradients_; }
-
- private:
-  template <class Encode>
-  Formed encode_with(std::span<const float> block, const GradientCodec& codec, const Encode& encode);
-
-  BlockShape shape_;
-  GradientCodec codec_;
-  GradientEncoder gradients_;
-};
-
-GradientCodec gradient_codec_of(const Coding& coding);
-
-// What a lease says of its answer, in the codecs' own words.
-struct AnswerForm {
-  Form form = Form::direct;
-  GradientCodec gradient;
-  SectionCodec section;
-  bool automatic = false;         // the node finds out which lossless codec pays
-  std::uint64_t part_floats = 0;  // 0: in one piece
-  bool operator==(const AnswerForm&) const = default;
-};
-AnswerCoding coding_of(const AnswerForm& form);
-// corrupt when there is no such codec.
-Result<AnswerForm> form_of(const AnswerCoding& coding);
-
 // Where a payload belongs, and what it must be. `block` is null where tensors are no model's floats; the
 // tensor is its floats from first_float on otherwise.
 struct Target {
@@ -101,5 +66,12 @@ struct Target {
 std::uint64_t formed_bytes_max(const Coding& coding, const Target& target);
 // Fills the target.
 Status unform(Bytes formed, const Coding& coding, const Target& target);
+
+// What went through a sender or a receiver, and what its codecs took.
+struct PayloadStats {
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t wire_bytes = 0;
+  Duration busy = Duration::zero();
+};
 
 }  // namespace w5xde

@@ -1,6 +1,4 @@
-#include "payload/payload_codec.h"
-
-#include <fmt/format.h>
+#include "payload/sender.h"
 
 #include <algorithm>
 
@@ -9,8 +7,6 @@
 namespace w5xde {
 
 namespace {
-
-static_assert(is_known(kFrameCodecs - 1) && !is_known(kFrameCodecs));
 
 // Smaller payloads are gone before a codec could have begun.
 constexpr std::uint64_t kConsideredBytes = 16 * kKiB;
@@ -30,8 +26,8 @@ Bytes join(std::span<const TensorView> tensors, MutableBytes out) {
 }  // namespace
 
 SectionCodec PayloadSender::choose(const Lossless& lossless, std::uint64_t raw_bytes, FrameSender& link) {
-  if (lossless.policy == nullptr) return lossless.codec;
-  if (raw_bytes < kConsideredBytes) return {};
+  if (lossless.fixed != nullptr) return *lossless.fixed;
+  if (lossless.policy == nullptr || raw_bytes < kConsideredBytes) return {};
   return lossless.policy->choose(raw_bytes, link.outgoing_bytes_per_second());
 }
 
@@ -66,7 +62,8 @@ Status PayloadSender::send(FrameSender& link, FrameType type, Bytes head, Payloa
   }
   const std::uint64_t bytes = payload_bytes_of(payload.tensors);
   const SectionCodec codec = choose(payload.lossless, bytes, link);
-  if (auto section = encode(payload.tensors, codec, payload.lossless.policy)) {
+  LosslessPolicy* policy = payload.lossless.fixed == nullptr ? payload.lossless.policy : nullptr;
+  if (auto section = encode(payload.tensors, codec, policy)) {
     stats_.wire_bytes += section->bytes.size();
     const TensorView view = TensorView::of_bytes(section->bytes);
     return link.send({.type = type,
@@ -78,42 +75,6 @@ Status PayloadSender::send(FrameSender& link, FrameType type, Bytes head, Payloa
   }
   stats_.wire_bytes += bytes;
   return link.send({.type = type, .head = head, .payload = payload.tensors, .keep = std::move(payload.keep)});
-}
-
-Result<MutableBytes> PayloadReceiver::place(const FrameHeader& header, const Coding& coding,
-                                            const Target& target) {
-  const bool direct = coding.form == Form::direct;
-  const std::uint64_t bytes = direct ? target.raw.size() : coding.bytes;
-  if (bytes > formed_bytes_max(coding, target))
-    return corrupt(
-        fmt::format("a {} frame with {} bytes for {}", name_of(header.type), bytes, target.raw.size()));
-  if (header.codec == 0) {
-    if (header.payload_bytes == bytes) return direct ? target.raw : formed_.take(bytes);
-  } else if (header.payload_bytes <= section_bytes_max(bytes)) {
-    return encoded_.take(header.payload_bytes);
-  }
-  return corrupt(fmt::format("a {} frame has {} bytes for a payload of {}", name_of(header.type),
-                             header.payload_bytes, bytes));
-}
-
-Status PayloadReceiver::finish(const FrameHeader& header, Bytes payload, const Coding& coding,
-                               const Target& target) {
-  stats_.raw_bytes += target.raw.size();
-  stats_.wire_bytes += payload.size();
-  const bool direct = coding.form == Form::direct;
-  if (header.codec == 0 && direct) return {};
-  const Instant begun = clock_.now();
-  Status status;
-  Bytes formed = payload;
-  if (header.codec != 0) {
-    const MutableBytes decoded = direct ? target.raw : formed_.take(coding.bytes);
-    status = decoder_.decode(payload, static_cast<LosslessKind>(header.codec), header.shuffle_width, decoded,
-                             pool_);
-    formed = decoded;
-  }
-  if (status.ok() && !direct) status = unform(formed, coding, target);
-  stats_.busy += clock_.now() - begun;
-  return status;
 }
 
 }  // namespace w5xde

@@ -1,17 +1,19 @@
-#include "payload/payload_form.h"
+#include "payload/form.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/random.h"
+#include "payload/block_encoder.h"
+#include "payload/encoding.h"
 
 namespace w5xde {
 namespace {
 
 constexpr std::uint64_t kParameters = 5 * kGradientChunk + 64, kBuffers = 32;
 
-class PayloadFormTest : public testing::Test {
+class FormTest : public testing::Test {
  protected:
   const BlockShape shape_{BlockLayout::make({{"w", Shape{kParameters}}}, 1 << 20).value(),
                           kParameters + kBuffers};
@@ -31,7 +33,7 @@ class PayloadFormTest : public testing::Test {
   }
 };
 
-TEST_F(PayloadFormTest, parts_are_what_the_whole_would_have_been) {
+TEST_F(FormTest, parts_are_what_the_whole_would_have_been) {
   for (const GradientKind kind : {GradientKind::fp16, GradientKind::bf16, GradientKind::int8}) {
     const GradientCodec codec{.kind = kind};
     BlockEncoder encoder(shape_, 0);
@@ -52,31 +54,15 @@ TEST_F(PayloadFormTest, parts_are_what_the_whole_would_have_been) {
   }
 }
 
-TEST_F(PayloadFormTest, a_part_of_what_has_none_has_no_bytes) {
+TEST_F(FormTest, a_part_of_what_has_none_has_no_bytes) {
   const TensorList tensors = {{DType::f32, Shape{static_cast<std::int64_t>(kGradientChunk)}}};
   std::vector<float> floats(kGradientChunk);
   const Target target{std::as_writable_bytes(std::span(floats)), tensors, &shape_, kGradientChunk};
   for (const GradientKind kind : {GradientKind::onebit, GradientKind::topk, GradientKind::powersgd}) {
-    const Coding coding{.form = Form::gradient, .gradient_kind = static_cast<std::uint8_t>(kind), .rank = 1};
+    const Coding coding = to_wire({.kind = kind, .rank = 1}, 0);
     EXPECT_EQ(formed_bytes_max(coding, target), 0u);
     EXPECT_FALSE(unform({}, coding, target).ok());
   }
-}
-
-TEST_F(PayloadFormTest, answers_in_parts_that_cannot_be_are_refused) {
-  const auto refusal = [](const AnswerForm& form) {
-    const auto read = form_of(coding_of(form));
-    return read.ok() ? "accepted" : read.error().message;
-  };
-  EXPECT_EQ(refusal({.part_floats = 10}), "accepted");
-  EXPECT_EQ(refusal({.form = Form::generic, .part_floats = 10}), "parts of a generic payload");
-  EXPECT_EQ(refusal({.form = Form::gradient, .gradient = {.kind = GradientKind::int8}, .part_floats = 2048}),
-            "accepted");
-  EXPECT_EQ(refusal({.form = Form::gradient, .gradient = {.kind = GradientKind::int8}, .part_floats = 2000}),
-            "parts of 2000 floats of int8");
-  EXPECT_EQ(
-      refusal({.form = Form::gradient, .gradient = {.kind = GradientKind::onebit}, .part_floats = 1024}),
-      "parts of 1024 floats of onebit");
 }
 
 }  // namespace

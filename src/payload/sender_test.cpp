@@ -1,4 +1,4 @@
-#include "payload/payload_codec.h"
+#include "payload/sender.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "payload/receiver.h"
 #include "wire/tensor_list.h"
 
 namespace w5xde {
@@ -60,7 +61,7 @@ std::vector<std::byte> noise(std::size_t bytes) {
   return made;
 }
 
-class PayloadCodecTest : public testing::Test {
+class SenderAndReceiverTest : public testing::Test {
  protected:
   // Sends `raw` to one that expects `expected` bytes.
   void send(const SectionCodec& codec, const std::vector<std::byte>& raw, std::size_t expected,
@@ -71,7 +72,7 @@ class PayloadCodecTest : public testing::Test {
     const TensorView view = TensorView::of_bytes(*kept);
     ASSERT_TRUE(sender_
                     ->send(*receiving_, FrameType::tensors, {},
-                           {.tensors = {&view, 1}, .keep = kept, .lossless = {codec}})
+                           {.tensors = {&view, 1}, .keep = kept, .lossless = {.fixed = &codec}})
                     .ok());
     EXPECT_EQ(kept.use_count(), 1) << "the memory is free once it is written";
   }
@@ -81,7 +82,7 @@ class PayloadCodecTest : public testing::Test {
   std::optional<PayloadSender> sender_;
 };
 
-TEST_F(PayloadCodecTest, every_codec_brings_back_what_was_sent) {
+TEST_F(SenderAndReceiverTest, every_codec_brings_back_what_was_sent) {
   ThreadPool pool(2);
   for (const char* name : {"none", "zlib:1", "zlib:6", "lz4", "lz4-frame", "zstd:-3", "zstd:3"}) {
     const SectionCodec codec{.lossless = parse_lossless(name).value(), .shuffle_width = 4};
@@ -98,7 +99,7 @@ TEST_F(PayloadCodecTest, every_codec_brings_back_what_was_sent) {
   }
 }
 
-TEST_F(PayloadCodecTest, what_gets_smaller_travels_smaller_and_what_does_not_travels_as_it_is) {
+TEST_F(SenderAndReceiverTest, what_gets_smaller_travels_smaller_and_what_does_not_travels_as_it_is) {
   const SectionCodec codec{.lossless = parse_lossless("zstd:3").value()};
   send(codec, compressible(100'000), 100'000);
   EXPECT_EQ(receiving_->last->codec, static_cast<std::uint8_t>(LosslessKind::zstd));
@@ -114,7 +115,7 @@ TEST_F(PayloadCodecTest, what_gets_smaller_travels_smaller_and_what_does_not_tra
   EXPECT_EQ(sender_->stats().wire_bytes, 100'000u);
 }
 
-TEST_F(PayloadCodecTest, a_payload_of_another_length_is_refused) {
+TEST_F(SenderAndReceiverTest, a_payload_of_another_length_is_refused) {
   for (const char* name : {"none", "zlib", "lz4", "lz4-frame", "zstd"}) {
     const SectionCodec codec{.lossless = parse_lossless(name).value()};
     for (const std::size_t expected : {999u, 1001u, 100u, 5000u}) {
@@ -125,7 +126,7 @@ TEST_F(PayloadCodecTest, a_payload_of_another_length_is_refused) {
   }
 }
 
-TEST_F(PayloadCodecTest, a_section_longer_than_any_of_its_payload_takes_no_memory) {
+TEST_F(SenderAndReceiverTest, a_section_longer_than_any_of_its_payload_takes_no_memory) {
   Receiving receiving(100, nullptr, clock_);
   const auto memory = noise(1000);
   const TensorView view = TensorView::of_bytes(memory);
@@ -133,7 +134,7 @@ TEST_F(PayloadCodecTest, a_section_longer_than_any_of_its_payload_takes_no_memor
   EXPECT_EQ(receiving.why, "corrupt: a tensors frame has 1000 bytes for a payload of 100");
 }
 
-TEST_F(PayloadCodecTest, a_section_that_is_none_is_refused) {
+TEST_F(SenderAndReceiverTest, a_section_that_is_none_is_refused) {
   Receiving receiving(1000, nullptr, clock_);
   const auto memory = noise(900);
   const TensorView view = TensorView::of_bytes(memory);

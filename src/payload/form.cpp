@@ -1,18 +1,13 @@
-#include "payload/payload_form.h"
-
-#include <fmt/format.h>
+#include "payload/form.h"
 
 #include <algorithm>
 
-#include "codec/shuffle.h"
+#include "payload/encoding.h"
 #include "wire/generic_tensors.h"
 
 namespace w5xde {
 
 namespace {
-
-// Of an answer's lossless codec: whichever pays. No codec will have this number.
-constexpr std::uint8_t kAutomatic = 255;
 
 // MessagePack says a number in nine bytes at most.
 constexpr std::uint64_t kGenericNumberBytesMax = 9;
@@ -43,7 +38,7 @@ Status unform_block(Bytes formed, const Coding& coding, const Target& target) {
   if (formed.size() < buffer_bytes) return corrupt("a coded block without its buffers");
   const std::span<float> floats(reinterpret_cast<float*>(target.raw.data()), range.count);
   const Bytes coded = formed.first(formed.size() - buffer_bytes);
-  const GradientCodec codec = gradient_codec_of(coding);
+  const GradientCodec codec = from_wire(coding);
   W5XDE_CHECK(is_whole(range, *target.block)
                   ? decode_gradient(coded, codec, *target.block->parameters, floats.first(parameters))
                   : decode_chunks(coded, codec, floats.first(parameters)));
@@ -67,7 +62,7 @@ FloatRange part_at(std::uint64_t first, std::uint64_t part_floats, const BlockSh
 }
 
 Formed part_of(const Formed& whole, const BlockShape& shape, FloatRange range) {
-  const GradientCodec codec = gradient_codec_of(whole.coding);
+  const GradientCodec codec = from_wire(whole.coding);
   // Buffers come after the last parameter's bytes.
   const auto bytes_before = [&](std::uint64_t floats) {
     const std::uint64_t parameters = std::min(floats, shape.parameters->floats());
@@ -86,83 +81,7 @@ Formed form_part(std::span<const float> floats, const BlockShape& shape, FloatRa
   auto bytes = std::make_shared<std::vector<std::byte>>(coded + (range.count - parameters) * sizeof(float));
   encode_chunks(floats.first(parameters), codec, std::span(*bytes).first(coded));
   std::ranges::copy(std::as_bytes(floats.subspan(parameters)), std::span(*bytes).subspan(coded).begin());
-  return {{.form = Form::gradient,
-           .gradient_kind = static_cast<std::uint8_t>(codec.kind),
-           .rank = codec.rank,
-           .bytes = bytes->size()},
-          *bytes,
-          bytes};
-}
-
-BlockEncoder::BlockEncoder(BlockShape shape, float momentum)
-    : shape_(std::move(shape)), gradients_({}, shape_.parameters, momentum) {}
-
-Formed BlockEncoder::encode(std::span<const float> block, const GradientCodec& codec, bool same_step) {
-  return encode_with(block, codec, [&](MutableBytes out, std::span<const float> parameters) {
-    return gradients_.encode_into(out, parameters, same_step);
-  });
-}
-
-Formed BlockEncoder::encode_fresh(std::span<const float> block, const GradientCodec& codec) {
-  return encode_with(block, codec, [&](MutableBytes out, std::span<const float> parameters) {
-    return gradients_.encode_fresh_into(out, parameters);
-  });
-}
-
-template <class Encode>
-Formed BlockEncoder::encode_with(std::span<const float> block, const GradientCodec& codec,
-                                 const Encode& encode) {
-  if (codec != codec_) gradients_.set_codec(codec);
-  codec_ = codec;
-  const std::uint64_t parameters = shape_.parameters->floats();
-  const Bytes buffers = std::as_bytes(block.subspan(parameters));
-  auto bytes = std::make_shared<std::vector<std::byte>>();
-  // Straight to where it is sent from.
-  bytes->resize(encoded_bytes_max(codec, *shape_.parameters));
-  bytes->resize(encode(*bytes, block.first(parameters)).size());
-  bytes->insert(bytes->end(), buffers.begin(), buffers.end());
-  return {{.form = Form::gradient,
-           .gradient_kind = static_cast<std::uint8_t>(codec.kind),
-           .rank = codec.rank,
-           .bytes = bytes->size()},
-          *bytes,
-          bytes};
-}
-
-GradientCodec gradient_codec_of(const Coding& coding) {
-  // How sparse it is shows in the bytes.
-  return {.kind = static_cast<GradientKind>(coding.gradient_kind), .density = 1, .rank = coding.rank};
-}
-
-AnswerCoding coding_of(const AnswerForm& form) {
-  return {.form = form.form,
-          .gradient_kind = static_cast<std::uint8_t>(form.gradient.kind),
-          .rank = form.gradient.rank,
-          .density = static_cast<float>(form.gradient.density),
-          .lossless = form.automatic ? kAutomatic : static_cast<std::uint8_t>(form.section.lossless.kind),
-          .level = form.section.lossless.level,
-          .shuffle_width = form.section.shuffle_width,
-          .part_floats = form.part_floats};
-}
-
-Result<AnswerForm> form_of(const AnswerCoding& coding) {
-  AnswerForm form{
-      .form = coding.form, .automatic = coding.lossless == kAutomatic, .part_floats = coding.part_floats};
-  if ((!is_known(coding.lossless) && !form.automatic) || !is_shuffle_width(coding.shuffle_width))
-    return corrupt(fmt::format("codec {} is not known", coding.lossless));
-  if (!form.automatic) form.section.lossless = {static_cast<LosslessKind>(coding.lossless), coding.level};
-  form.section.shuffle_width = coding.shuffle_width;
-  if (coding.form == Form::generic && coding.part_floats > 0) return corrupt("parts of a generic payload");
-  if (coding.form != Form::gradient) return form;
-  form.gradient = {.kind = static_cast<GradientKind>(coding.gradient_kind),
-                   .density = static_cast<double>(coding.density),
-                   .rank = coding.rank};
-  // The codec's own reader knows what makes one.
-  if (form.gradient.kind > GradientKind::powersgd || !parse_gradient_codec(to_string(form.gradient)).ok())
-    return corrupt(fmt::format("gradient codec {} is not known", coding.gradient_kind));
-  if (form.part_floats > 0 && (!form.gradient.by_chunks() || form.part_floats % kGradientChunk != 0))
-    return corrupt(fmt::format("parts of {} floats of {}", form.part_floats, to_string(form.gradient)));
-  return form;
+  return {to_wire(codec, bytes->size()), *bytes, bytes};
 }
 
 std::uint64_t formed_bytes_max(const Coding& coding, const Target& target) {
@@ -180,7 +99,7 @@ std::uint64_t formed_bytes_max(const Coding& coding, const Target& target) {
       const FloatRange range = target.range();
       const std::uint64_t parameters = parameters_in(range, *target.block);
       const std::uint64_t buffers = (range.count - parameters) * sizeof(float);
-      const GradientCodec codec = gradient_codec_of(coding);
+      const GradientCodec codec = from_wire(coding);
       if (is_whole(range, *target.block))
         return encoded_bytes_max(codec, *target.block->parameters) + buffers;
       return codec.by_chunks() ? chunked_bytes(codec, parameters) + buffers : 0;
