@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lease/tuning.h"
+
 namespace w5xde {
 
 namespace {
@@ -12,7 +14,7 @@ constexpr double kWindowSeconds = 0.5;
 // Leases of the step ahead are out already when others come to take part, and those have to warm up.
 constexpr std::size_t kSkippedSteps = 2;
 // Another size must make steps so much shorter; one of each machine may even seem to make them longer.
-constexpr double kBetter = 0.95, kOneEach = 1.1;
+constexpr double kBetter = kOtherSizePays, kOneEach = 1.1;
 // A trial that has cost so much more than as many usual steps ends: part of one of them, and seconds.
 constexpr double kTrialCost = 0.4, kTrialSeconds = 0.25;
 // Steps that come to take so much longer, or shorter, have another reason to: what failed may pay now.
