@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "coordinator/socket_options.h"
 #include "learn/seeds.h"
+#include "lease/tuning.h"
 
 namespace w5xde {
 
@@ -17,7 +18,6 @@ Learner::Counts learner_counts(const CheckpointInfo& info) {
   return {info.version, info.optimizer_steps, info.steps_without_gradient};
 }
 
-constexpr auto kTick = std::chrono::milliseconds(20);
 // How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
 // parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);

@@ -12,9 +12,7 @@
 namespace w5xde {
 
 bool Coordinator::by_parts() const {
-  const RunConfig& config = options_.config;
-  return config.mode == Mode::sync && learner_->steps_by_parts() && !config.growth.grows() &&
-         !config.transport.generic() && broadcast_->codec().by_chunks() && part_floats_ > 0;
+  return options_.config.steps_by_parts() && broadcast_->codec().by_chunks() && part_floats_ > 0;
 }
 
 std::vector<Landing> Coordinator::landings() const {

@@ -400,10 +400,7 @@ double Session::exchange_seconds() const {
                                                : static_cast<double>(host_.shape().floats * sizeof(float));
   // The kernel's round trip: a heartbeat's waits until the node has computed.
   const double round_trip = link.tcp ? seconds_of(link.tcp->round_trip_min) : 0;
-  double seconds_per_byte = kSecondsPerByte;
-  if (link.receive_bytes_per_second > 0)
-    seconds_per_byte = std::max(seconds_per_byte, 1 / link.receive_bytes_per_second);
-  return kExchangeSeconds + round_trip + bytes * seconds_per_byte;
+  return w5xde::exchange_seconds(round_trip, bytes, link.receive_bytes_per_second);
 }
 
 double Session::step_seconds(double version_bytes, bool overlaps) {

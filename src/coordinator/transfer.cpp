@@ -11,9 +11,6 @@ namespace w5xde {
 
 namespace {
 
-// Where bytes move faster than this, sending a sample again costs less than looking for it.
-constexpr double kCacheBytesPerSecondMax = 200e6;
-
 // Of contributions, where the choice of a sparse codec is ours.
 constexpr double kAutomaticDensity = 0.005;
 // Of a step, before one is measured.
@@ -239,13 +236,11 @@ std::string Coordinator::describe_down(const Session& session) const {
 }
 
 bool Coordinator::uses_cache(const Session& session) const {
-  const Transport& transport = options_.config.transport;
   if (!may_use_cache()) return false;
-  if (transport.sample_cache != SampleCaching::automatic) return transport.sample_cache == SampleCaching::on;
   const std::string& peer = session.peer();
   const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
   const double rate = session.connection().incoming_bytes_per_second();
-  return !local || (rate > 0 && rate < kCacheBytesPerSecondMax);
+  return options_.config.transport.keeps_samples(local, rate);
 }
 
 Batch Coordinator::batch_for(Session& session, const Grant& grant) {

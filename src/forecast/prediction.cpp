@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "forecast/rehearsal.h"
 #include "forecast/traffic.h"
+#include "learn/learner.h"
 #include "lease/apportion.h"
 #include "wire/messages.h"
 
@@ -33,16 +34,13 @@ constexpr double kGoodput = 0.95;
 // Of so many it is rehearsed who stays out of a step for the link's sake: that takes the square of their
 // number, and of more all are believed to take part.
 constexpr std::uint32_t kNodesReckoned = 32;
-// Fewer nodes take part only where that makes steps so much shorter; one, with all cores, where it does at
-// all.
-constexpr double kCrewPays = 0.95, kOneEachPays = 1;
+// Part of the step time of more nodes. One node with all cores takes over where its steps are no longer.
+constexpr double kOneEachPays = 1;
 
 // Of an exchange: quicker or slower than this no machine is that computes anything.
 constexpr double kExchangeSecondsMin = 10e-6, kExchangeSecondsMax = 2e-3;
 
-constexpr double kProcessBytes = 8e6;     // a coordinator with nothing to do
-constexpr std::uint64_t kSpareMax = 32;   // contributions' memory that the learner keeps
-constexpr double kDifferencesKept = 256;  // of the versions, for nodes that are behind
+constexpr double kProcessBytes = 8e6;  // a coordinator with nothing to do
 
 double block_bytes(const Situation& situation) {
   return static_cast<double>(situation.shape.floats) * sizeof(float);
@@ -164,17 +162,17 @@ void add_bytes(Prediction& prediction, const Situation& situation, double down, 
 Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
   const LinkSpeed& link = situation.link;
   const std::uint32_t slots = situation.config.step_slots();
-  const double byte_seconds = link.loopback() ? kSecondsPerByte : 1 / link.bytes_per_second;
   Rehearsal::Options options{
       .slots = slots,
       .grain = lease_grain(traffic.gradient_codec, slots),
       .nodes = nodes,
       .slot_seconds = situation.slot_seconds / lanes_of(situation, nodes) + traffic.slot_decode_seconds,
-      // What a coordinator believes an exchange to cost, whatever it does cost (session.cpp).
-      .exchange_seconds = kExchangeSeconds + link.round_trip_seconds + traffic.contribution * byte_seconds,
+      // What a coordinator believes an exchange to cost, not what it does cost.
+      .exchange_seconds =
+          exchange_seconds(link.round_trip_seconds, traffic.contribution, link.bytes_per_second),
       .unsteadiness = link.loopback() ? kUnsteady : kSteady};
   if (!link.loopback() && nodes <= kNodesReckoned) {
-    options.step_seconds = options.exchange_seconds + traffic.parameters * byte_seconds;
+    options.step_seconds = options.exchange_seconds + traffic.parameters / link.bytes_per_second;
     // All that there are, but for a crew: it does not take turns.
     if (nodes == cores_used(situation) && nodes < situation.nodes) {
       options.nodes = situation.nodes;
@@ -212,7 +210,7 @@ Prediction predict_crew(const Situation& situation, const Traffic& traffic) {
   if (situation.config.transport.who_works != WhoWorks::fastest) return best;
   for (std::uint32_t nodes = std::bit_floor(std::max(all, 2u) - 1); nodes > 0; nodes /= 2) {
     const Prediction fewer = predict_sync(situation, traffic, nodes);
-    const double pays = nodes == 1 && lanes_of(situation, 1) > 1 ? kOneEachPays : kCrewPays;
+    const double pays = nodes == 1 && lanes_of(situation, 1) > 1 ? kOneEachPays : kShorter;
     if (best.steps_per_second < pays * fewer.steps_per_second) best = fewer;
   }
   return best;
@@ -267,19 +265,19 @@ double coordinator_memory(const Situation& situation, const Traffic& traffic, co
   // The version, the one before, and what the optimizer has beside it.
   double blocks = 2 + cost_of(situation.config.optimizer).floats;
   // Contributions on their way in, and those that wait for their other half.
-  blocks += std::min<double>(kSpareMax, std::max(prediction.contributions, working)) + 1;
+  blocks += std::min<double>(Learner::kSpareMax, std::max(prediction.contributions, working)) + 1;
   // The version that is made part by part, while nodes still compute with the one before.
   if (traffic.parts > 1) blocks += 1;
   // async: versions on their way out.
   if (situation.config.mode == Mode::async) blocks += working;
-  double bytes = kProcessBytes;
   if (traffic.parameter_codec.kind != GradientKind::none) {
-    blocks += 5;  // what nodes were shown, twice; the difference; the encoder's
-    bytes += kDifferencesKept * traffic.parameters;
+    // What nodes were shown, twice; the difference; the encoder's; and for nodes that are behind, differences
+    // of versions, which together are no larger than a version (versions/broadcast).
+    blocks += 5 + 1;
   }
   if (!traffic.gradient_codec.stateless()) blocks += 2;  // the nodes' feedback, gathered for a checkpoint
   const double step_samples = situation.config.step_slots() * static_cast<double>(situation.config.batch);
-  return bytes + blocks * block_bytes(situation) +
+  return kProcessBytes + blocks * block_bytes(situation) +
          3 * step_samples * static_cast<double>(situation.sample_bytes);
 }
 

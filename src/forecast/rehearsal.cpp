@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "lease/round.h"
+#include "lease/tuning.h"
 
 namespace w5xde {
 
@@ -14,7 +15,6 @@ namespace {
 
 // So many steps until every node is measured, and so many that count.
 constexpr int kStepsBefore = 16, kStepsCounted = 48;
-constexpr auto kTick = std::chrono::milliseconds(20);
 // By how much what is measured of a link differs from what it is: connections that share one do not get equal
 // parts of it.
 constexpr double kLinkUnsteadiness = 0.15;

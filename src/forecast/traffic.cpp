@@ -123,15 +123,11 @@ double number_bytes(std::uint64_t samples) {
   return std::ceil(std::log2(4 * static_cast<double>(samples)) / 7);
 }
 
-// In parts only what can be stepped part by part: no norm of the whole gradient, no comparison of a step's
-// halves, and codecs whose floats stand for themselves.
 double parts_of(const Situation& situation, const Traffic& traffic) {
   const RunConfig& config = situation.config;
   const std::uint64_t part = part_floats(situation.shape.floats, config.transport.part_bytes);
   const bool divides = traffic.gradient_codec.by_chunks() && traffic.parameter_codec.by_chunks();
-  if (part == 0 || !divides || config.mode != Mode::sync || config.clip_norm > 0 || config.growth.grows() ||
-      config.transport.generic())
-    return 1;
+  if (part == 0 || !divides || !config.steps_by_parts()) return 1;
   return static_cast<double>(situation.shape.floats) / static_cast<double>(part);
 }
 
@@ -142,9 +138,8 @@ void add_samples(const Situation& situation, const LosslessCodec& lossless, Traf
   const auto sample_bytes = static_cast<double>(situation.sample_bytes);
   double passing = 1;
   traffic.slot = 1;
-  const bool keeps = transport.sample_cache == SampleCaching::on ||
-                     (transport.sample_cache == SampleCaching::automatic && !situation.link.loopback());
-  if (keeps && situation.samples > 0) {
+  const LinkSpeed& link = situation.link;
+  if (transport.keeps_samples(link.loopback(), link.bytes_per_second) && situation.samples > 0) {
     const double all = static_cast<double>(situation.samples) * sample_bytes;
     traffic.kept_bytes = std::min(all, kSampleCacheBytes);
     passing = all == 0 ? 0 : 1 - traffic.kept_bytes / all;

@@ -12,13 +12,6 @@
 
 namespace w5xde {
 
-namespace {
-
-// More spare memory than this many contributions is given back to the machine.
-constexpr std::size_t kSpareMax = 32;
-
-}  // namespace
-
 bool all_finite(std::span<const float> values) {
   // The exponent of a float that is no number is all ones. Counting them keeps the loop free of branches.
   std::uint32_t bad = 0;

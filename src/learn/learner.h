@@ -57,6 +57,8 @@ class Learner {
   // Memory for a contribution to land in.
   Reduction::Buffer take_buffer();
   void give_back(Reduction::Buffer buffer);
+  // More spare memory than this many contributions is given back to the machine.
+  static constexpr std::size_t kSpareMax = 32;
   std::vector<Reduction::Buffer>& spare() { return spare_; }
 
   // One version further: the sum of contributions, divided by its samples and weighted. False, and nothing is
@@ -65,7 +67,6 @@ class Learner {
 
   // The same, part by part: the sum's floats from stepped() on, each once, until apply() takes the rest. The
   // version at hand stays whole meanwhile; what optimizers keep does not, so that no checkpoint is taken.
-  bool steps_by_parts() const { return options_.clip_norm == 0; }  // a norm is of the whole gradient
   bool apply_part(std::span<const float> sum, std::uint64_t samples);
   std::uint64_t stepped() const { return stepped_; }  // floats of the next version that are there
   const State& next() const { return next_; }         // null while there are none

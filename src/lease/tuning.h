@@ -2,6 +2,7 @@
 // the same ones.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +19,13 @@ inline constexpr double kSecondsPerByte = 1.25e-9;
 // Seconds. A lease that takes no longer in one lane is computed in one: waking other threads would cost more
 // than it gains.
 inline constexpr double kOneLaneSeconds = 0.002;
+
+// Seconds that an exchange costs beside the computing: what a coordinator believes, and so the forecast. A
+// rate of 0 is not known, or is loopback's.
+constexpr double exchange_seconds(double round_trip, double bytes, double bytes_per_second) {
+  const double link = bytes_per_second > 0 ? 1 / bytes_per_second : 0;
+  return kExchangeSeconds + round_trip + bytes * std::max(kSecondsPerByte, link);
+}
 
 // ---- How a node's pace is measured
 
@@ -68,6 +76,9 @@ inline constexpr double kLateSecondsUnmeasured = 5;
 inline constexpr std::size_t kFewNodes = 32;
 inline constexpr std::size_t kLooksPerAnswer = 8;
 inline constexpr Duration kLookAtAllEvery = std::chrono::milliseconds(10);
+
+// A coordinator looks for stragglers this often while nothing else happens.
+inline constexpr std::chrono::milliseconds kTick{20};
 
 // ---- Who works
 

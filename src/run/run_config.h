@@ -52,6 +52,11 @@ struct RunConfig {
   std::uint64_t slots_total(std::uint64_t slots_per_epoch) const;
   // Steps of the whole run, were all of the first size; 0: no end in steps.
   std::uint64_t steps_total(std::uint64_t slots_per_epoch) const;
+  // Whether a part of a step can be taken before the rest is there. Not where a norm or a comparison of
+  // halves needs the whole gradient, nor where numbers travel one by one.
+  bool steps_by_parts() const {
+    return mode == Mode::sync && clip_norm == 0 && !growth.grows() && !transport.generic();
+  }
   Result<Schedule> schedule_over(std::uint64_t run_steps) const;
 
  private:

@@ -11,6 +11,8 @@ namespace {
 
 // The kernel grants less where its limit is lower; what it granted is reported.
 constexpr std::uint64_t kSocketBufferMax = 1 * kGiB;
+// Where bytes move faster than this, sending a sample again costs less than looking for it.
+constexpr double kCacheBytesPerSecondMax = 200e6;
 // A stateless lossy codec rounds each contribution, so that a step's sum depends on how the step is cut: in
 // about this many pieces, whoever computes them.
 constexpr std::uint32_t kPiecesAStep = 8;
@@ -21,6 +23,11 @@ Status Transport::check() const {
   if (socket_buffer <= kSocketBufferMax) return {};
   return invalid(
       fmt::format("--socket-buffer {} is too much; use {} or less", socket_buffer, kSocketBufferMax));
+}
+
+bool Transport::keeps_samples(bool local, double bytes_per_second) const {
+  if (sample_cache != SampleCaching::automatic) return sample_cache == SampleCaching::on;
+  return !local || (bytes_per_second > 0 && bytes_per_second < kCacheBytesPerSecondMax);
 }
 
 LosslessChoice Transport::codec_up(std::uint64_t bytes) const {

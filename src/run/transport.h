@@ -40,6 +40,9 @@ struct Transport {
   Status check() const;
 
   bool generic() const { return serialization == Serialization::generic; }
+  // Whether a node keeps samples whose link has this rate (0: not known), on the coordinator's machine or
+  // not.
+  bool keeps_samples(bool local, double bytes_per_second) const;
   // The lossless codec of contributions that have this many bytes.
   LosslessChoice codec_up(std::uint64_t bytes) const;
 };

@@ -33,6 +33,18 @@ TEST(Transport, a_socket_buffer_has_a_limit) {
             "--socket-buffer 2147483648 is too much; use 1073741824 or less");
 }
 
+TEST(Transport, samples_are_kept_behind_slow_links_unless_the_setting_says_otherwise) {
+  Transport transport;
+  EXPECT_TRUE(transport.keeps_samples(false, 0));
+  EXPECT_FALSE(transport.keeps_samples(true, 0));
+  EXPECT_FALSE(transport.keeps_samples(true, 1e9));
+  EXPECT_TRUE(transport.keeps_samples(true, 1e6));
+  transport.sample_cache = SampleCaching::off;
+  EXPECT_FALSE(transport.keeps_samples(false, 1e6));
+  transport.sample_cache = SampleCaching::on;
+  EXPECT_TRUE(transport.keeps_samples(true, 1e9));
+}
+
 TEST(Transport, what_nodes_send_has_the_codec_of_what_they_receive_unless_another_is_named) {
   Transport transport;
   EXPECT_TRUE(transport.codec_up(0).automatic);
