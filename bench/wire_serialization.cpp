@@ -124,7 +124,7 @@ void bench_serialization(int rounds, Report& report) {
                         {"0.bias", Shape{20}},
                         {"2.weight", Shape{10, 20}},
                         {"2.bias", Shape{10}}});
-  compare("the seeds' gradient (4 tensors, 430 floats)", seeds, 2000, rounds, report);
+  compare("the original's gradient (4 tensors, 430 floats)", seeds, 2000, rounds, report);
   const Gradient large({{"weight", Shape{25'000'000}}});
   compare("25 M floats", large, 1, 5, report);
   report.add("direct head of 25 M floats against one of 430", "ns",

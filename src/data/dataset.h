@@ -40,7 +40,7 @@ enum class Split { train, test };
 
 // Opens what --data names:
 //
-//   synthetic               the seeds' workload: 1,000 samples of 10 features in 10 classes
+//   synthetic               the original WIIIIIDE's workload: 1,000 samples of 10 features in 10 classes
 //   idx:FOLDER              MNIST and its kin, raw or gz; also idx:IMAGES,LABELS
 //   npy:INPUTS,TARGETS      two .npy files
 //   safetensors:FILE        tensors "inputs" and "targets"

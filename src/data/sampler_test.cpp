@@ -73,7 +73,7 @@ RC_GTEST_PROP(SamplerTest, counts_agree_with_the_samples, ()) {
   }
 }
 
-// The seeds' workload: 1,000 samples in batches of 32 are 31 full slots and one of 8.
+// The original WIIIIIDE's workload: 1,000 samples in batches of 32 are 31 full slots and one of 8.
 TEST(SamplerTest, the_last_slot_of_an_epoch_has_what_is_left) {
   const Sampler sampler({.samples = 1000, .batch = 32, .seed = 1});
   EXPECT_EQ(sampler.slots_per_epoch(), 32u);

@@ -32,8 +32,8 @@ struct TrafficStats {
   std::uint64_t received = 0;
 };
 
-// Whether every sample was committed exactly once: the slots of the run were, each of them and in a row, and
-// brought as many samples as they have.
+// Whether every sample was committed exactly once: every slot of the run was committed once, in order, and
+// its contributions had exactly its samples.
 struct AuditStats {
   std::uint64_t samples_expected = 0;  // of all slots up to the last that is committed
   std::uint64_t samples_committed = 0;
@@ -41,7 +41,7 @@ struct AuditStats {
   std::uint64_t slots_twice = 0;    // committed when they already were
   std::uint64_t slots_leased_again = 0;
   std::uint64_t duplicates_dropped = 0;
-  std::uint64_t feedback_lost = 0;  // nodes that took with them what their codec had still to say
+  std::uint64_t feedback_lost = 0;  // nodes that were lost with their error feedback
 
   bool passed() const {
     return samples_committed == samples_expected && slots_missing == 0 && slots_twice == 0;
@@ -74,7 +74,7 @@ struct NodeSummary {
   double compression_seconds = 0;
   double compute_seconds = 0;
   std::uint64_t lanes = 1;          // slots that it computed at once, at most
-  double loop_longest_seconds = 0;  // that something took on its loop, where everything else waits for it
+  double loop_longest_seconds = 0;  // the longest task on its loop, while everything else waited
   std::string codec_up;             // how its contributions travel
   std::string codec_down;           // how parameters travel to it
 };

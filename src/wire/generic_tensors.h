@@ -1,7 +1,8 @@
 // Tensors on the generic path: MessagePack, self-describing, one number at a time, as
 //   [[name, dtype, shape, requires_grad, [number, number, …]], …]
-// The seeds' presets send tensors this way, to show what the direct path (tensor_list.h) is worth. Values
-// arrive exactly, but for the payload bits of a signalling NaN; complex numbers are two numbers each.
+// Presets of the original WIIIIIDE's history send tensors this way, to show what the direct path
+// (tensor_list.h) is worth. Values arrive exactly, except for the payload bits of a signalling NaN; a complex
+// number is two numbers.
 #pragma once
 
 #include <cstddef>

@@ -253,7 +253,7 @@ TEST_F(BadInputTest, training_ends_when_its_last_node_is_gone_for_good) {
   coordinator.wait_for_line("joined from");
   coordinator.wait_for_line("joined from");
   coordinator.wait_for_line("checkpoint of step");
-  const auto processes = coordinator.descendants();  // the nursery, then its nodes
+  const auto processes = coordinator.descendants();  // the engine host, then its nodes
   ASSERT_EQ(processes.size(), 3u);
   for (const std::size_t i : {1u, 2u}) ::kill(processes[i], SIGTERM);
   expect(kFailed, std::move(coordinator), {"no node is left"});

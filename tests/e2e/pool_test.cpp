@@ -1,4 +1,4 @@
-// The same run, whatever happens to the pool: every way must come to the bits that one node comes to.
+// The same run, whatever happens to the pool: it must always end with the bits of a single node.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -164,7 +164,7 @@ TEST_P(SameBitsTest, killed_local_nodes_are_started_again) {
   Process coordinator = pool_.train(3, {"--checkpoint-seconds", "0.1"});
   for (int kill_number = 0; kill_number < 2; ++kill_number) {
     coordinator.wait_for_line("checkpoint of step");
-    const auto processes = coordinator.descendants();  // the nursery, then its nodes
+    const auto processes = coordinator.descendants();  // the engine host, then its nodes
     ASSERT_EQ(processes.size(), 4u);
     ::kill(processes[1 + random.below(3)], SIGKILL);
     coordinator.wait_for_line("joined from");
