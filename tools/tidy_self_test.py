@@ -252,10 +252,6 @@ NO_BREAKS = {
 }
 
 
-def findings(root):
-    return tidy.findings(root, tidy.RULES + tidy.COMING_RULES)
-
-
 class TidySelfTest(unittest.TestCase):
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="w5xde-tidy-"))
@@ -292,7 +288,7 @@ class TidySelfTest(unittest.TestCase):
                 self.tearDown()
                 self.setUp()
                 self.write(files)
-                found = findings(self.root)
+                found = tidy.findings(self.root)
                 self.assertEqual(len(found), 1, found)
                 self.assertEqual(found[0][: len(expected)], expected)
 
@@ -302,17 +298,17 @@ class TidySelfTest(unittest.TestCase):
                 self.tearDown()
                 self.setUp()
                 self.write(files)
-                self.assertEqual(findings(self.root), [])
+                self.assertEqual(tidy.findings(self.root), [])
 
     def test_findings_of_several_rules_come_in_order_of_place(self):
         self.write({"src/net/a.cpp": "\tint a;\n// TODO\n", "README.md": "x \n"})
-        found = [line.rsplit(":", 1)[0] for line in findings(self.root)]
+        found = [line.rsplit(":", 1)[0] for line in tidy.findings(self.root)]
         self.assertEqual(found, ["README.md:1", "src/net/a.cpp:1", "src/net/a.cpp:2"])
 
     def test_what_git_ignores_is_ignored(self):
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
         self.write({".gitignore": "/build/\n/out/\n", "out/a.cpp": "\tint a;\n", "new.md": "x \n"})
-        self.assertEqual(findings(self.root), ["new.md:1: white space at the end of the line"])
+        self.assertEqual(tidy.findings(self.root), ["new.md:1: white space at the end of the line"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // What a peer may make us spend. Decoders take a Limits and check every count and length against it before
-// they allocate, index or loop. The functions at the end add up what that can come to, one line for each
-// consumer.
+// they allocate, index or loop. The functions at the end add up how much memory that can be, one line for
+// each consumer.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Limits {
   // One process.
   std::uint64_t connections_max = 1024;
   // Of those, peers that are not ready to work: in all, and from one address. A machine's nodes, or those
-  // behind one router, may all come at once; who finds no place tries again.
+  // behind one router, may all come at once; a node that finds no place tries again.
   std::uint64_t strangers_max = 512;
   std::uint64_t strangers_per_address_max = 128;
 
@@ -70,8 +70,9 @@ struct Limits {
 
   constexpr std::uint64_t memory_bytes_max() const { return connections_max * connection_bytes_max(); }
 
-  // What a coordinator holds for one ready node beside its connection's buffers. How much that is, the run
-  // decides and not the peer: the model's floats take `model_bytes`, the samples of one lease `lease_bytes`.
+  // What a coordinator holds for one ready node beside its connection's buffers. The run decides
+  // how much that is, not the peer: the model's floats take `model_bytes`, the samples of one lease
+  // `lease_bytes`.
   constexpr std::uint64_t session_bytes_max(std::uint64_t model_bytes, std::uint64_t lease_bytes) const {
     return model_bytes                      // the contribution that is arriving
            + 2 * model_bytes                // the same in the form in which it travels, which may be larger
@@ -87,7 +88,7 @@ struct Limits {
     return 2 * model_bytes                                 // the parameters, and the next version arriving
            + lanes * kLaneBlocks * model_bytes             // gradients
            + kFeedbackBlocks * model_bytes                 // error feedback
-           + kAnswersKept * kFeedbackBlocks * model_bytes  // what answers did to it, until they are judged
+           + kAnswersKept * kFeedbackBlocks * model_bytes  // changes to it by answers without a verdict
            + lease_bytes_held_max                          // samples that are waiting
            + payload_bytes_max                             // of the lease that is arriving, as it travels
            + model_file_bytes_max;                         // until it is written to the cache of models

@@ -45,7 +45,7 @@ constexpr double repeatable_log(double value) {
 class Random {
  public:
   explicit Random(std::uint64_t seed) {
-    // Stepping by one instead would give seeds that are neighbours three of their four words in common.
+    // Stepping by one instead would give neighbouring seeds three of four words in common.
     for (auto& word : state_) {
       word = mix(seed);
       seed += kMixStep;

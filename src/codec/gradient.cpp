@@ -42,7 +42,7 @@ Result<GradientCodec> parse_gradient_codec(std::string_view text) {
   const auto* name = std::ranges::find(kNames, text.substr(0, colon), &Name::text);
   if (name == std::end(kNames)) {
     return invalid(fmt::format(
-        "'{}' is no gradient codec; use none, fp16, bf16, int8, onebit, topk:DENSITY or powersgd:RANK",
+        "'{}' is not a gradient codec; use none, fp16, bf16, int8, onebit, topk:DENSITY or powersgd:RANK",
         text));
   }
   GradientCodec codec{.kind = name->kind};
@@ -214,7 +214,7 @@ std::size_t GradientEncoder::State::encode_stateless(std::span<const float> grad
   return bytes;
 }
 
-// topk: what there is to be said, with this gradient; false when it is no number.
+// topk: the sum to send, with this gradient; false when it is NaN or infinite.
 bool GradientEncoder::State::gather(std::span<const float> gradient, bool same_step) {
   if (feedback.size() == layout->floats()) return gradient::add(gradient, block(0));
   if (!same_step) return gradient::add_with_momentum(gradient, momentum, block(1), block(0));
@@ -222,7 +222,7 @@ bool GradientEncoder::State::gather(std::span<const float> gradient, bool same_s
   return gradient::add(gradient, block(0)) && finite;
 }
 
-// What is said is forgotten, velocity too: it would push on where the others have already gone.
+// What is sent leaves the feedback, its velocity too: otherwise it would push on where the others have gone.
 std::size_t GradientEncoder::State::encode_topk(std::byte* to, bool finite) {
   const gradient::Feedback residual = block(0);
   if (!finite) {
@@ -255,7 +255,7 @@ std::size_t GradientEncoder::State::encode_with_feedback(std::span<const float> 
   } else {
     finite = power.encode(gradient, *layout, codec.rank, block(0), to);
   }
-  // What is no number must be heard of now, and not come back with every gradient from here on.
+  // NaN or infinity must be reported now, and not come back with every later gradient.
   if (finite) std::swap(feedback, next_feedback);
   can_take_back = finite;
   return bytes;

@@ -1,6 +1,6 @@
 // Lossy codecs for gradients: floats in, far fewer bytes out, nearly the same floats back. What a stage
-// loses, error feedback keeps: the encoder adds what it could not say last time to what it has to say now, so
-// that over time everything arrives.
+// drops is kept as error feedback: the encoder adds it to the next gradient, so that over time everything
+// arrives.
 //
 //   codec          bytes of n floats       loses, of a chunk whose largest magnitude is M
 //   fp16           2n                      2^-11 of each value, or 2^-25 M
@@ -10,8 +10,8 @@
 //   topk:DENSITY   about 6 DENSITY n       all but the largest; feedback, with momentum correction
 //   powersgd:RANK  4 RANK (rows + columns) all but the RANK main directions of each matrix; feedback
 //
-// fp16 and bf16 have no state: the same floats give the same bytes, whoever encodes them. A gradient with a
-// float that is no number arrives with one too, and leaves no trace in what comes after. Decoding never
+// fp16 and bf16 have no state: the same floats give the same bytes, whoever encodes them. A gradient with
+// NaN or infinity also arrives with one, and does not change the feedback. Decoding never
 // trusts its input.
 #pragma once
 
@@ -60,21 +60,21 @@ std::string to_string(const GradientCodec& codec);
 // No encoding of a block of that layout is longer: a receiver's limit before it takes memory.
 std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout);
 
-// How long it usually is: of topk, as if the largest floats lay just anywhere. All others are always as long.
+// How long it usually is. For topk, as if the largest floats were spread evenly; the others have one length.
 std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout& layout);
 
-// Of a codec by chunks: the bytes of so many floats.
+// The bytes that `floats` floats take with a codec that works by chunks.
 std::uint64_t chunked_bytes(const GradientCodec& codec, std::uint64_t floats);
-// Fills `out`, of as many bytes. Nothing is held back for later: what is lost is the caller's business.
+// Fills `out`, which has that many bytes. Without error feedback: what is lost is the caller's business.
 void encode_chunks(std::span<const float> values, const GradientCodec& codec, MutableBytes out);
 Status decode_chunks(Bytes encoded, const GradientCodec& codec, std::span<float> values);
 
-// Encodes the gradients of one node, one after the other: each knows what the last could not say. Allocates
+// Encodes the gradients of one node, one after the other, with the error feedback between them. Allocates
 // nothing once warm. One thread at a time.
 class GradientEncoder {
  public:
-  // `momentum` is the run's, for topk: what is held back gathers momentum as it would have in the optimizer.
-  // 0 where the optimizer has none, or is to keep it to itself.
+  // `momentum` is the run's, for topk: it acts on what is held back as it would have in the optimizer. 0
+  // where the optimizer has none, or applies it itself.
   GradientEncoder(const GradientCodec& codec, std::shared_ptr<const BlockLayout> layout, float momentum = 0);
   ~GradientEncoder();
   GradientEncoder(GradientEncoder&&) noexcept;
@@ -88,28 +88,28 @@ class GradientEncoder {
   // Returns the part that was filled.
   Bytes encode_into(MutableBytes out, std::span<const float> gradient, bool same_step = false);
 
-  // Goes on with another codec. What is still to be said is kept, and waits while the codec is stateless;
+  // Continues with another codec. The feedback is kept, and waits while the codec is stateless;
   // velocity has a meaning for topk with momentum only.
   void set_codec(const GradientCodec& codec);
 
-  // All that is still to be said, to be saved or handed over: the residual, a block of the layout's floats,
+  // The error feedback, to be saved or handed over: the residual, a block of the layout's floats,
   // and after it the velocity, another one, where there is one. Empty where nothing is kept. Valid until the
   // next call.
   std::span<const float> feedback() const;
 
-  // Adds what another encoder of this layout had to say still, or a checkpoint's; of a single block, the
-  // residual. Both are sums, so nothing is lost. A place where the sum is no finite number stays as it was.
+  // Adds the feedback of another encoder of this layout, or a checkpoint's; a single block is a residual.
+  // Both are sums, so nothing is lost. A float whose sum is not finite stays as it was.
   void add_feedback(std::span<const float> feedback);
 
-  // The last encode() is undone: feedback is what it was before, but for what was added since.
+  // Undoes the last encode(): the feedback is as before it, plus what was added since.
   void take_back();
-  // What take_back() would add to feedback: before the next encode(), to undo this one after it, with
-  // add_feedback(). Then exact for the residual but for rounding; what velocity has faded since stays. Empty
-  // where there is nothing to undo.
+  // What take_back() would add to the feedback. Taken before the next encode(), it can undo this one later,
+  // with add_feedback(): exact for the residual except for rounding, while velocity stays faded. Empty where
+  // there is nothing to undo.
   std::vector<float> last_change() const;
 
-  // Each gradient by itself, nothing is held back: for who keeps what is lost some other way. An encoder that
-  // is used like this is used no other way.
+  // Each gradient by itself, without feedback, for callers that keep what is lost in another way. An encoder
+  // is used either like this or with feedback.
   Bytes encode_fresh_into(MutableBytes out, std::span<const float> gradient);
 
  private:

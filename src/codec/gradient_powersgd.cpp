@@ -33,7 +33,7 @@ struct Matrix {
   std::uint64_t encoded_floats() const { return thins() ? rank * (rows + columns) : elements(); }
 };
 
-// A sum in so many lanes, and then the lanes, is the same on every machine.
+// Sums have a fixed number of lanes, added up at the end, so that they are the same on every machine.
 constexpr std::uint64_t kLanes = 8;
 using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
 constexpr std::uint64_t kExactLanes = 4;

@@ -263,7 +263,7 @@ W5XDE_KERNEL std::int32_t sum_of_momentum(const float* gradient, float momentum,
   for (std::size_t i = 0; i < count; ++i) {
     next_velocity[i] = momentum * velocity[i] + gradient[i];
     left[i] = kept[i] + next_velocity[i];
-    // A velocity that is no number makes the sum none.
+    // A velocity of NaN or infinity makes the sum one, too.
     largest = std::max(largest, magnitude_bits(left[i]));
   }
   return largest;

@@ -1,6 +1,6 @@
 // The stages behind codec/gradient.h: floats to bytes and back. A stage with feedback adds the gradient to
-// what was kept, says what it can of the sum, and leaves the rest, each chunk while it is in the cache. It
-// answers false where a sum is no number: what it left is then of no use, and what it wrote says so too.
+// what was kept, encodes what it can of the sum, and leaves the rest, each chunk while it is in the cache. It
+// returns false where a sum is NaN or infinite: what it left is then useless, and what it wrote shows it too.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace w5xde::gradient {
 
-// A scale speaks for so many floats.
+// Each chunk of this many floats has one scale.
 inline constexpr std::size_t kChunk = kGradientChunk;
 
-// Both blocks are as long as the gradient, and apart: only when the last float was seen is it known whether
-// what was kept may be given up.
+// Both blocks are as long as the gradient. They are separate, because only the last float decides whether
+// what was kept may be overwritten.
 struct Feedback {
   std::span<const float> kept;
   std::span<float> left;

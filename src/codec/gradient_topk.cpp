@@ -59,12 +59,12 @@ std::uint32_t large_ones(const float* block, std::int32_t least) {
 }
 #endif
 
-// Nothing below this is worth its place: what rounding left of a float that was said would else be said, for
-// want of others, over and over.
+// Values this many halvings below the largest are not sent. Otherwise, where few values are left, the
+// rounding error of a value that was sent would be sent again and again.
 constexpr int kNegligibleBits = 16;
 
 std::int32_t least_worth_saying(std::span<const float> values) {
-  constexpr std::int32_t kBits = kNegligibleBits << 23;  // so many halvings, as a float's exponent counts
+  constexpr std::int32_t kBits = kNegligibleBits << 23;  // as a difference of float exponents
   std::int32_t largest = 0;
   for (const float value : values) largest = std::max(largest, magnitude(value));
   return std::max(1, largest - kBits);

@@ -47,7 +47,8 @@ bool LosslessPolicy::pays(const Candidate& candidate, double chunk_ratio) const 
   return chunk_ratio + candidate.seconds_per_byte * link_ < 1;
 }
 
-// Each chunk raw or compressed, whichever is cheaper. Of another size than was measured, all are alike.
+// Each chunk counts as the cheaper of raw and compressed. A payload of another size than the measured one is
+// taken to have chunks that are all alike.
 double LosslessPolicy::cost(const Candidate& candidate, std::uint64_t raw_bytes) const {
   const double raw = static_cast<double>(raw_bytes) / link_;
   if (raw_bytes != candidate.raw_bytes)

@@ -76,7 +76,7 @@ class LosslessPolicy {
   double probed_link_ = 0;  // the rate at which the candidates were compared
   std::uint64_t payloads_ = 0;
   std::uint64_t unsettled_at_ = 0;   // payloads_ when the candidates were last to be compared anew
-  std::uint64_t largest_bytes_ = 0;  // of late
+  std::uint64_t largest_bytes_ = 0;  // of recent payloads
   std::uint64_t threshold_bytes_ = 0;
   double raw_seconds_ = 0, excess_seconds_ = 0;
 };

@@ -99,7 +99,7 @@ Result<std::uint32_t> count_classes_as(const Array& targets, const ClassBounds& 
     if (label < 0 || label >= std::int64_t{bounds.at_most}) {
       return invalid(
           fmt::format("{}: the label of sample {} is {}, but classes are numbered 0 to {}. Mend the label; "
-                      "targets that are no classes are stored as f32",
+                      "targets that are not classes are stored as f32",
                       targets.name, i, label, bounds.at_most - 1));
     }
     largest = std::max(largest, label);

@@ -24,7 +24,7 @@ constexpr std::uint32_t kSyntheticClasses = 10;
 constexpr std::uint64_t kRandomSamples = 4096;
 constexpr std::uint64_t kRandomNumbersMax = kGiB;  // features and labels, four bytes each
 
-// Keeps these draws apart from those of whoever else starts from the run's seed, such as the sampler.
+// Keeps these draws apart from others that start from the run's seed, such as the sampler's.
 constexpr std::uint64_t kDataStream = 0x64617461;
 
 // Row-major [samples, features].

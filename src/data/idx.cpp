@@ -32,7 +32,7 @@ Result<std::size_t> header_bytes_of(Bytes magic) {
     return corrupt(fmt::format("{} bytes are too few for an IDX file; get it again", magic.size()));
   }
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0}) {
-    return corrupt(fmt::format("this is no IDX file: it begins with {:02x} {:02x}, not 00 00",
+    return corrupt(fmt::format("this is not an IDX file: it begins with {:02x} {:02x}, not 00 00",
                                std::to_integer<int>(magic[0]), std::to_integer<int>(magic[1])));
   }
   if (magic[2] != kTypeU8) {
@@ -64,7 +64,7 @@ Result<Shape> parse_dims(Bytes header) {
 Status check_rank(const Array& array, bool labels) {
   const std::size_t rank = array.tensor.shape().rank();
   if ((rank == 1) == labels) return {};
-  return invalid(fmt::format("{} has shape {}, so it is no file of {}; are images and labels exchanged?",
+  return invalid(fmt::format("{} has shape {}, so it is not a file of {}; are images and labels exchanged?",
                              array.name, array.tensor.shape().to_string(), labels ? "labels" : "images"));
 }
 

@@ -23,8 +23,8 @@ Result<TensorView> unpack_idx(Bytes gzip_file, AlignedBuffer& memory);
 // `place` is FOLDER or IMAGES,LABELS. Null for a test split that is not there: with two files, and in a
 // folder that has no t10k-* files.
 //
-// There are 10 classes at least: that many has every set of the family, and a part of one in which the last
-// class does not occur is still a part of it. The test split has the classes of the train split.
+// There are at least 10 classes: every set of the family has that many, also if the last class does not occur
+// in a part of it. The test split has the classes of the train split.
 Result<SharedDataset> open_idx(std::string_view place, Split split);
 
 }  // namespace w5xde

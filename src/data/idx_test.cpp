@@ -59,7 +59,7 @@ RC_GTEST_PROP(IdxTest, packed_and_raw_files_read_the_same, (const std::string& e
 
 TEST(IdxTest, each_way_to_be_wrong_is_refused_with_its_reason) {
   EXPECT_TRUE(says(refusal_of_file(""), "0 bytes are too few"));
-  EXPECT_TRUE(says(refusal_of_file("PNG image"), "no IDX file: it begins with 50 4e"));
+  EXPECT_TRUE(says(refusal_of_file("PNG image"), "not an IDX file: it begins with 50 4e"));
   EXPECT_TRUE(says(refusal_of_file(std::string("\0\0\x0d\x01\0\0\0\0", 8)), "type 0x0d"));
   EXPECT_TRUE(says(refusal_of_file(std::string("\0\0\x08\0", 4)), "claims 0 dimensions"));
   EXPECT_TRUE(says(refusal_of_file(std::string("\0\0\x08\x09", 4)), "claims 9 dimensions"));
@@ -119,7 +119,7 @@ TEST(IdxTest, files_that_do_not_go_together_are_refused_by_name) {
   };
   EXPECT_TRUE(says(refusal(kImages, idx_file({2}, "\1\2")), "/images has 3 samples but "));
   EXPECT_TRUE(says(refusal(kLabels, kImages), "are images and labels exchanged?"));
-  EXPECT_TRUE(says(refusal(kImages, kImages), "/labels has shape [3, 2, 2], so it is no file of labels"));
+  EXPECT_TRUE(says(refusal(kImages, kImages), "/labels has shape [3, 2, 2], so it is not a file of labels"));
   EXPECT_TRUE(says(refusal(idx_file({0, 28, 28}, ""), idx_file({0}, "")), "/images is empty"));
   EXPECT_TRUE(says(refusal(kImages + "!", kLabels), "/images: shape [3, 2, 2] needs 12 bytes"));
 }

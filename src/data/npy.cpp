@@ -166,7 +166,7 @@ Result<DType> dtype_of(std::string_view name) {
 // The header's text, with what comes before it checked and read.
 Result<std::string_view> take_header(ByteReader& reader) {
   if (text_of(reader.read_bytes(kMagic.size())) != kMagic) {
-    return corrupt("this is no .npy file; write one with numpy.save");
+    return corrupt("this is not a .npy file; write one with numpy.save");
   }
   const auto major = reader.read<std::uint8_t>();
   const auto minor = reader.read<std::uint8_t>();

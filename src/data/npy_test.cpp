@@ -82,7 +82,7 @@ TEST(NpyTest, what_is_well_formed_but_not_read_comes_with_what_to_do) {
 }
 
 TEST(NpyTest, each_way_to_be_wrong_is_refused_with_its_reason) {
-  EXPECT_TRUE(says(refusal_of_file(""), "corrupt: this is no .npy file"));
+  EXPECT_TRUE(says(refusal_of_file(""), "corrupt: this is not a .npy file"));
   EXPECT_TRUE(says(refusal_of_file("\x93NUMPY"), "ends within its header"));
   EXPECT_TRUE(says(refusal_of_file(std::string("\x93NUMPY\x01\x00\x09\x00{", 11)), "ends within"));
   EXPECT_TRUE(
@@ -121,7 +121,7 @@ TEST(NpyTest, two_files_are_a_data_set) {
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "," + y)), "npy: takes two files with one comma"));
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "s")), "opening " + y + "s: No such file"));
   write_file(folder / "y.npy", "text");
-  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y)), y + ": this is no .npy file"));
+  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y)), y + ": this is not a .npy file"));
 }
 
 }  // namespace

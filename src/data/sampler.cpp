@@ -50,7 +50,7 @@ const std::vector<std::uint32_t>& Sampler::order_of(std::uint64_t epoch) {
   if (!options_.shuffle) epoch = 0;  // one order serves all
   if (const auto found = orders_.find(epoch); found != orders_.end()) return found->second;
   if (orders_.size() == kOrdersMax) {
-    // Whichever is farther from what is asked for; the map is sorted, so it is the first or the last.
+    // The epoch farthest from `epoch` goes. The map is sorted, so it is the first or the last.
     const auto first = orders_.begin();
     const auto last = std::prev(orders_.end());
     const bool first_is_farther = epoch > first->first && epoch - first->first > last->first - epoch;

@@ -48,13 +48,13 @@ class GlobalBatch {
     measured_ = noise_;
     measured_->add(left, right, gradient_floats, pool);
   }
-  // This step is in. What it makes of the steps from growth.step on, if anything.
+  // This step is committed. Returns the growth from growth.step on, if it causes one.
   std::optional<BatchGrowth> committed(std::uint64_t step);
 
   std::uint32_t slots_of(const BatchGrowth& growth) const {
     return static_cast<std::uint32_t>(growth.samples / options_.batch);
   }
-  // What the learning rate of a step of so many slots is multiplied with.
+  // The factor of the learning rate in a step of `slots` slots.
   double rate_factor(std::uint32_t slots) const;
   double noise_scale() const { return noise_.value(); }
   const std::vector<BatchGrowth>& growths() const { return growths_; }

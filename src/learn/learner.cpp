@@ -13,7 +13,7 @@
 namespace w5xde {
 
 bool all_finite(std::span<const float> values) {
-  // The exponent of a float that is no number is all ones. Counting them keeps the loop free of branches.
+  // The exponent of NaN and infinity is all ones. Counting them keeps the loop free of branches.
   std::uint32_t bad = 0;
   for (const float value : values)
     bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;

@@ -45,8 +45,8 @@ class Learner {
   std::uint64_t model_fingerprint() const { return fingerprint_; }
   // Of the next version.
   double learning_rate() const;
-  // Where the schedule is, and what the rate is multiplied with, from here on: where steps differ in size,
-  // their number does not say.
+  // The schedule's position and the factor of the rate from here on. Where steps differ in size, the number
+  // of the step does not give them.
   struct Pace {
     std::uint64_t schedule_step = 0;
     double factor = 1;
@@ -107,7 +107,7 @@ class Learner {
   std::vector<Reduction::Buffer> spare_;
 };
 
-// Whether every float is a number: one that is not would spread to the whole model.
+// Whether every float is finite: NaN or infinity would spread to the whole model.
 bool all_finite(std::span<const float> values);
 
 }  // namespace w5xde

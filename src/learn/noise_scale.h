@@ -26,7 +26,7 @@ class NoiseScale {
     double signal = 0;        // |G|²
   };
 
-  // Means over about so many steps, that go on from these.
+  // Means over about `steps` steps, which continue from `means`.
   NoiseScale(std::uint64_t steps, const Means& means)
       : weight_(1 / static_cast<double>(steps)), means_(means) {}
 
@@ -36,7 +36,7 @@ class NoiseScale {
   const Means& means() const { return means_; }
   // In samples; NaN while the signal is lost in the noise.
   double value() const;
-  // Whether it is so many samples, or more. A signal that is lost in the noise is more than any.
+  // True also when the signal is lost in the noise.
   bool at_least(double samples) const { return means_.noise > 0 && means_.noise >= samples * means_.signal; }
 
  private:

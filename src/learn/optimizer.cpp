@@ -95,7 +95,7 @@ Result<Kind> parse_optimizer(std::string_view name) {
   for (const Kind kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
     if (name_of(kind) == name) return kind;
   }
-  return invalid(fmt::format("'{}' is no optimizer; use sgd, adam or adamw", name));
+  return invalid(fmt::format("'{}' is not an optimizer; use sgd, adam or adamw", name));
 }
 
 std::string_view name_of(Kind kind) {

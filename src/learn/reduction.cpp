@@ -47,7 +47,7 @@ Sums add(const Sums& left, const Sums& right) {
 Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool,
                       std::vector<Buffer>& spare) {
   if (!block.valid() || block.first_slot >= slots_ || (block.cut_off() && block.end() != slots_)) {
-    return invalid(fmt::format("slots {} + {} are no block of a step of {}", block.first_slot,
+    return invalid(fmt::format("slots {} + {} are not a block of a step of {}", block.first_slot,
                                block.slot_count, slots_));
   }
   const auto next = pending_.lower_bound({block.first_slot, 0});

@@ -19,7 +19,8 @@ bool read_number(std::string_view text, T& number) {
 
 Error not_a_schedule(std::string_view text) {
   return invalid(fmt::format(
-      "'{}' is no schedule; use constant, step:EVERY,GAMMA or cosine, and add +warmup:STEPS to any", text));
+      "'{}' is not a schedule; use constant, step:EVERY,GAMMA or cosine, and add +warmup:STEPS to any",
+      text));
 }
 
 }  // namespace

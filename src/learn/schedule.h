@@ -9,7 +9,7 @@
 namespace w5xde {
 
 // The learning rate of a step, as a factor of the base rate: a linear warm-up, then one of the usual courses.
-// The same numbers as PyTorch's StepLR, CosineAnnealingLR and LinearLR, reckoned from the step alone, so a
+// The same numbers as PyTorch's StepLR, CosineAnnealingLR and LinearLR, computed from the step alone, so a
 // resumed run needs no state.
 struct Schedule {
   enum class Course { constant, step, cosine };
@@ -17,7 +17,7 @@ struct Schedule {
   Course course = Course::constant;
   std::uint64_t warmup_steps = 0;  // from warmup_factor up to 1, in equal parts
   double warmup_factor = 1.0 / 3;
-  std::uint64_t step_every = 0;  // course step: multiply by gamma every so many steps
+  std::uint64_t step_every = 0;  // course step: multiply by gamma after this many steps
   double gamma = 0.1;
   std::uint64_t total_steps = 0;  // course cosine: down to minimum_factor at this step
   double minimum_factor = 0;

@@ -130,7 +130,7 @@ void AsioLoop::run_until(const std::function<bool()>& condition, const std::func
   }
 }
 
-// True when a task came and was run. Whoever else needs the core has it in between.
+// True when a task came and was run. Other threads may have the core in between.
 bool AsioLoop::poll_for_a_while() {
   const Instant until = now() + kEagerFor;
   while (state_->context.poll_one() == 0) {

@@ -25,7 +25,7 @@ constexpr double kFrameBytesPerSecondMin = 1024;
 // frame.
 constexpr Duration kEstimateAge = std::chrono::milliseconds(5);
 
-// How long a peer that does nothing any more is waited for when all is said.
+// How long to wait for a peer that does nothing any more, once everything is sent.
 constexpr Duration kPartingPatience = std::chrono::seconds(3);
 
 // Closing ends after this much time and what the queue takes at this rate, whatever the peer does.
@@ -306,7 +306,7 @@ void Connection::look_at_link(Instant now) {
 
 MeasuredLink Connection::measured(const TcpReport& tcp) const {
   return {.send_bytes_per_second = outgoing_rate_.bytes_per_second(),
-          .send_rate_is_the_link_s = outgoing_rate_.is_the_link_s(),
+          .send_rate_limited_by_link = outgoing_rate_.limited_by_link(),
           .receive_bytes_per_second = receive_rate_.bytes_per_second(),
           .round_trip = tcp.round_trip_min};
 }

@@ -18,7 +18,7 @@
 namespace w5xde {
 
 // Frames over a stream. Sends without copying, receives into memory that its owner names, answers and sends
-// heartbeats, and notices a peer that is dead, frozen or too slow to be honest. A bad byte closes this
+// heartbeats, and notices a peer that is dead, frozen, or too slow on purpose. A bad byte closes this
 // connection and touches no other. Loop thread only.
 class Connection : public std::enable_shared_from_this<Connection>, public FrameSender, private FrameSink {
  public:
@@ -35,8 +35,8 @@ class Connection : public std::enable_shared_from_this<Connection>, public Frame
     // No frame goes or comes after this; the peer's goodbye, if it said one, is the reason. Never called from
     // inside one of the connection's own functions.
     virtual void closed(const Error& reason) = 0;
-    // After closed(), perhaps at once: the peer has closed too, or is not waited for any longer. Who lets go
-    // of the connection before may cost the peer what was said last.
+    // After closed(), perhaps at once: the peer has closed too, or is not waited for any longer. Letting go
+    // of the connection earlier may cost the peer the last bytes.
     virtual void gone() {}
   };
 
@@ -127,7 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection>, public Frame
   Instant estimated_at_;  // outgoing_rate_ has what the kernel knew then
   Loop::TimerId tick_timer_ = 0;
   Instant closing_until_;     // when neither the peer nor the queue is waited for any longer
-  Instant parting_progress_;  // when the peer last acknowledged something of what was said last
+  Instant parting_progress_;  // when the peer last acknowledged some of the last bytes
   std::uint64_t next_token_ = 1;
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;

@@ -84,7 +84,7 @@ TEST_F(ConnectionLinkTest, the_socket_is_fitted_to_what_was_measured) {
   loop_.run_for(seconds(10));
   ASSERT_FALSE(watch_.fittings.empty());
   EXPECT_EQ(watch_.fittings.back(), (MeasuredLink{.send_bytes_per_second = 101e6,
-                                                  .send_rate_is_the_link_s = true,
+                                                  .send_rate_limited_by_link = true,
                                                   .round_trip = milliseconds(40)}));
 }
 
@@ -92,7 +92,7 @@ TEST_F(ConnectionLinkTest, a_sender_with_little_to_send_is_not_taken_for_its_lin
   kernel_says(1e6, true);
   loop_.run_for(seconds(10));
   ASSERT_FALSE(watch_.fittings.empty());
-  EXPECT_FALSE(watch_.fittings.back().send_rate_is_the_link_s);
+  EXPECT_FALSE(watch_.fittings.back().send_rate_limited_by_link);
 }
 
 TEST_F(ConnectionLinkTest, a_buffer_size_that_was_set_is_not_fitted) {

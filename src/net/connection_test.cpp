@@ -244,8 +244,8 @@ TEST_F(ConnectionTest, bad_bytes_close_the_connection_with_a_goodbye_that_says_w
   start();
   say(bytes_of("GET / HTTP/1.1\r\nHost: coordinator\r\n\r\n"));
   expect_parting();
-  EXPECT_NE(reason().find("corrupt: no w5xde frame"), std::string::npos) << reason();
-  EXPECT_NE(hear().find("no w5xde frame"), std::string::npos);
+  EXPECT_NE(reason().find("corrupt: not a w5xde frame"), std::string::npos) << reason();
+  EXPECT_NE(hear().find("not a w5xde frame"), std::string::npos);
 }
 
 TEST_F(ConnectionTest, garbage_after_a_good_frame_closes_it_and_the_frame_was_delivered) {

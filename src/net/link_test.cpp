@@ -102,7 +102,7 @@ TEST_F(LinkTest, the_rate_is_limited_each_way) {
   EXPECT_GE(loop_.now() - start, milliseconds(400));
 }
 
-// Bytes go to the server until so many have come through the link's other end.
+// Bytes go to the server until enough of them have left the link's other end.
 class SharedLinkTest : public testing::Test {
  protected:
   // How long two connections take to carry `bytes` each, one way.

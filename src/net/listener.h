@@ -9,7 +9,7 @@
 
 namespace w5xde {
 
-// Hands every connection that comes to whoever it was made for, until it is destroyed: TCP, or simulated.
+// Hands each new connection to its callback, until it is destroyed. TCP, or simulated.
 // Loop thread only.
 class Listener {
  public:

@@ -20,7 +20,7 @@ constexpr Duration kPatienceMax = std::chrono::seconds(60);
 // A peer that sends is alive, but one that takes none of our bytes for this long will not take any more.
 constexpr Duration kUnreadPatience = std::chrono::seconds(30);
 
-// How many likely-worst round trips (mean and four deviations, as TCP reckons) may be missed.
+// How many likely-worst round trips (mean and four deviations, as TCP computes them) may be missed.
 constexpr int kPatienceRoundTrips = 8;
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace w5xde {
 // Decides when a peer is gone, from measured round trips and without a timeout to tune. Pure: every call
 // brings the time.
 //
-//   silence    how long nothing has come from the peer although something was due: a pong, or room for our
-//   bytes patience   how much silence is too much: several times the longest round trip that is likely here
+//   silence    how long nothing has come from the peer although something was due: a pong, or room for bytes
+//   patience   how much silence is too much: several times the longest round trip that is likely here
 //
 // A peer whose kernel lives but whose process is stopped answers no ping; one whose cable is cut takes no
 // bytes. Both are silent. A process that was stopped itself (SIGSTOP, a laptop's lid) finds its own clock
@@ -37,7 +37,7 @@ class Liveness {
   void pinged(std::uint64_t token, Instant now);
   void ponged(std::uint64_t token, Instant now);
 
-  // Why the peer is held for dead, if it is. `backlog`: bytes of ours are waiting for it.
+  // Why the peer is considered dead, if it is. `backlog`: bytes of ours are waiting for it.
   std::optional<Error> verdict(Instant now, bool backlog) const;
 
   Duration interval() const { return patience() / 4; }

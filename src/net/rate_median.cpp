@@ -38,7 +38,7 @@ double RateMedian::bytes_per_second() const {
   return *middle;
 }
 
-bool RateMedian::is_the_link_s() const {
+bool RateMedian::limited_by_link() const {
   return std::ranges::count(kept_, false, &Estimate::sender_limited) > static_cast<std::ptrdiff_t>(kKept / 2);
 }
 

@@ -4,7 +4,7 @@
 
 namespace w5xde {
 
-// How fast a link takes bytes, from the kernel's estimates, of which each is of a moment and one may be far
+// How fast a link takes bytes, from the kernel's estimates, each of which is of a moment and may be far
 // off.
 //
 //   the link's      an estimate while there was always more to send
@@ -21,8 +21,8 @@ class RateMedian {
 
   // 0 while not known.
   double bytes_per_second() const;
-  // Whether most of what counts are the link's estimates: it carries that much and no more.
-  bool is_the_link_s() const;
+  // Whether most of the estimates are the link's: it carries that much and no more.
+  bool limited_by_link() const;
 
  private:
   struct Estimate {

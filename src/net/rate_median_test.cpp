@@ -66,12 +66,12 @@ TEST(RateMedianTest, what_the_link_carries_replaces_what_was_only_known_to_fit) 
 
 TEST(RateMedianTest, the_rate_is_the_link_s_when_most_estimates_are) {
   RateMedian median = after({5, 9}, kTheSenderS);
-  EXPECT_FALSE(median.is_the_link_s());
+  EXPECT_FALSE(median.limited_by_link());
   median.add(100, kTheLinkS);
   median.add(101, kTheLinkS);
-  EXPECT_FALSE(median.is_the_link_s()) << "two may both be wrong";
+  EXPECT_FALSE(median.limited_by_link()) << "two may both be wrong";
   median.add(102, kTheLinkS);
-  EXPECT_TRUE(median.is_the_link_s());
+  EXPECT_TRUE(median.limited_by_link());
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ BufferFit fit_buffer(double bytes_per_second, Duration round_trip, const BufferS
 std::uint64_t fit_unsent(const MeasuredLink& link, const BufferState& send) {
   // A sender with little to send has nothing waiting, and the rate it shows would hold back its next large
   // frame.
-  if (!link.send_rate_is_the_link_s || send.ceiling == 0) return 0;
+  if (!link.send_rate_limited_by_link || send.ceiling == 0) return 0;
   const double unsent = link.send_bytes_per_second * kUnsentSeconds;
   const std::uint64_t room = room_of(std::max(send.size, send.ceiling));
   if (!(unsent < static_cast<double>(room))) return 0;

@@ -19,7 +19,7 @@ namespace w5xde {
 // What a connection has measured; 0 is not known.
 struct MeasuredLink {
   double send_bytes_per_second = 0;
-  bool send_rate_is_the_link_s = false;  // not that of a sender with little to send
+  bool send_rate_limited_by_link = false;  // not that of a sender with little to send
   double receive_bytes_per_second = 0;
   Duration round_trip = Duration::zero();  // without queues: our own must not ask for more of themselves
 
@@ -35,8 +35,8 @@ struct BufferState {
 
 // One direction's answer, in bytes of room; 0: leave it as it is.
 struct BufferFit {
-  std::uint64_t wanted = 0;     // for whoever may pass the kernel's limits
-  std::uint64_t permitted = 0;  // for others: less, and still more than the kernel would come to by itself
+  std::uint64_t wanted = 0;     // for processes that may pass the kernel's limits
+  std::uint64_t permitted = 0;  // for others: less, but still more than the kernel would choose
 
   bool operator==(const BufferFit&) const = default;
 };

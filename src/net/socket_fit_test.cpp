@@ -57,7 +57,7 @@ TEST(FitBufferTest, who_may_not_pass_the_limits_asks_only_where_that_gains_somet
   BufferState buffer = kUsual;
   const auto permitted = [&] { return fit_buffer(1000 * kMegabit, milliseconds(100), buffer).permitted; };
   buffer.granted = 4 * kMiB;
-  EXPECT_EQ(permitted(), 0u) << "no more than the kernel comes to by itself";
+  EXPECT_EQ(permitted(), 0u) << "no more than the kernel would choose by itself";
   buffer.granted = 16 * kMiB;
   EXPECT_EQ(permitted(), 8 * kMiB) << "all that there is";
   buffer.granted = 512 * kMiB;
@@ -106,7 +106,7 @@ TEST(FitBufferTest, a_kernel_whose_ceiling_is_not_known_is_left_alone) {
 }
 
 MeasuredLink sending(double rate) {
-  return {.send_bytes_per_second = rate, .send_rate_is_the_link_s = true};
+  return {.send_bytes_per_second = rate, .send_rate_limited_by_link = true};
 }
 
 TEST(FitUnsentTest, what_waits_is_a_few_hundredths_of_a_second_of_the_link) {

@@ -44,7 +44,7 @@ constexpr Buffer kReceive{SO_RCVBUF, SO_RCVBUFFORCE};
 
 void set_receive_buffer(int fd, std::uint64_t forced, std::uint64_t permitted) {
   if (!kReceive.set(fd, forced, permitted)) return;
-  // Once connected, older kernels keep to the window that they had come to, unless they are told.
+  // Once connected, older kernels keep the window that they had chosen, unless they are told.
   (void)set_option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, kReceive.size(fd));
 }
 

@@ -66,11 +66,11 @@ TEST_F(SocketTuningTest, a_long_fat_link_gets_as_much_as_the_kernel_grants) {
 
 TEST_F(SocketTuningTest, what_waits_unsent_is_bounded_until_the_link_is_fast_or_the_options_say_otherwise) {
   const KernelLimits limits{.send_ceiling = kGiB};
-  fit_socket(fd_, {.send_bytes_per_second = 12.5e6, .send_rate_is_the_link_s = true}, limits);
+  fit_socket(fd_, {.send_bytes_per_second = 12.5e6, .send_rate_limited_by_link = true}, limits);
   EXPECT_EQ(unsent(), 512 * kKiB);
-  fit_socket(fd_, {.send_bytes_per_second = 125e9, .send_rate_is_the_link_s = true}, limits);
+  fit_socket(fd_, {.send_bytes_per_second = 125e9, .send_rate_limited_by_link = true}, limits);
   EXPECT_EQ(unsent(), 0u);
-  fit_socket(fd_, {.send_bytes_per_second = 12.5e6, .send_rate_is_the_link_s = true}, limits);
+  fit_socket(fd_, {.send_bytes_per_second = 12.5e6, .send_rate_limited_by_link = true}, limits);
   tune_socket(fd_, {.send_buffer_bytes = kMiB});
   EXPECT_EQ(unsent(), 0u);
 }

@@ -26,7 +26,7 @@ struct SocketOptions {
   std::uint64_t receive_chunk_bytes = 0;   // one read takes no more; 0: what there is room for
   bool combined_send = true;               // a frame's parts in one call, not one each
 
-  // Whoever sets a size wants that one.
+  // A size that is set is not fitted to the link.
   bool fitted() const { return send_buffer_bytes == 0 && receive_buffer_bytes == 0; }
 
   bool operator==(const SocketOptions&) const = default;

@@ -67,7 +67,7 @@ TlsStream::Wants TlsStream::wants_after(int result) {
                                       : disconnected(inner_error_);
   }
   ERR_clear_error();
-  // Whoever waits is to come back at once and find the failure.
+  // Waiting tasks run at once and find the failure.
   return {.read = true, .write = true};
 }
 
@@ -129,7 +129,7 @@ void TlsStream::wake_soon() {
   });
 }
 
-// Runs whoever waits: one that cannot get on yet asks again.
+// Runs the waiting tasks: one that cannot go on yet asks again.
 void TlsStream::wake() {
   const auto self = self_;
   auto readable = std::exchange(on_readable_, nullptr);

@@ -24,7 +24,7 @@ void CodedAnswers::judge(std::uint64_t lease, bool counted) {
     settle_in_copy(lease, {});
   } else if (!newest) {
     settle_in_copy(lease, found->change);
-  } else if (copy_) {  // what is asked for here is as large as the model
+  } else if (copy_) {  // last_change() is as large as the model: only if a copy needs it
     settle_in_copy(lease, encoder_.last_change());
   }
   if (!counted && newest) {
@@ -49,7 +49,7 @@ bool CodedAnswers::copy_feedback(std::function<void(std::span<const float>)> rea
   return true;
 }
 
-// `undone` is what the feedback would be more without that answer; none: it counts.
+// `undone` is what the answer took from the feedback; empty: the answer counts.
 void CodedAnswers::settle_in_copy(std::uint64_t lease, std::span<const float> undone) {
   if (!copy_ || copy_->unjudged.erase(lease) == 0) return;
   for (std::size_t i = 0; i < std::min(undone.size(), copy_->feedback.size()); ++i)

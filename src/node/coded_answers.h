@@ -13,34 +13,34 @@
 
 namespace w5xde {
 
-// A node's answers through a codec with error feedback, until it hears whether they count. One that does not
-// was said to nobody: its gradient must not count, and what it carried of earlier gradients is still to be
-// said. So what encoding it did to the feedback is undone.
+// A node's answers through a codec with error feedback, until the coordinator says whether they count. An
+// answer that does not count reached nobody: its gradient must not count, and what it carried of earlier
+// gradients must be sent again. So what encoding it did to the feedback is undone.
 //
-// The newest answer costs no memory. Each one before it that is not judged yet costs a block as large as the
-// feedback; there are kKeptMax at most, and an older one is taken to count.
+// The newest answer costs no memory. Each earlier one without a verdict costs a block as large as the
+// feedback. There are at most kKeptMax; an older one is assumed to count.
 class CodedAnswers {
  public:
   static constexpr std::size_t kKeptMax = 8;
 
   explicit CodedAnswers(GradientEncoder& encoder) : encoder_(encoder) {}
 
-  // Before an answer to this lease is encoded; true: it is of the same step as the last one that was.
+  // Call it before an answer to this lease is encoded. True: the last encoded answer was of the same step.
   bool begin(std::uint64_t lease, std::uint64_t step);
-  // The coordinator's verdict. One on an answer that is not kept changes nothing.
+  // The coordinator's verdict. A verdict on an answer that is not kept changes nothing.
   void judge(std::uint64_t lease, bool counted);
-  // Hands `ready` the feedback as it is now, less what answers so far did to it that turn out not to count:
-  // at once, or when the last of them is judged. Answers that are encoded meanwhile are not in it. One copy
-  // at a time; false: another is still waiting.
+  // Calls `ready` with the feedback as it is now, without the effect of answers that turn out not to count:
+  // at once, or when the last of them has its verdict. Answers that are encoded meanwhile are not in it. One
+  // copy at a time; false: another is still waiting.
   bool copy_feedback(std::function<void(std::span<const float>)> ready);
-  // Some answer is not judged yet: what the encoder has still to say may change.
+  // Some answer has no verdict yet, so the feedback may still change.
   bool unjudged() const { return !answers_.empty(); }
 
  private:
   struct Answer {
     std::uint64_t lease = 0;
-    std::optional<std::uint64_t> step_before;  // that the answer before it was of
-    std::vector<float> change;                 // none of the newest: the encoder has it
+    std::optional<std::uint64_t> step_before;  // of the answer before it
+    std::vector<float> change;                 // empty for the newest: the encoder has it
   };
   struct Copy {
     std::vector<float> feedback;

@@ -74,7 +74,7 @@ Status Computation::open_lanes(std::uint32_t lanes) {
   return {};
 }
 
-// Whichever lane is free has the next.
+// A lane that is free takes the next task.
 Status Computation::in_lanes(std::uint32_t lanes, std::size_t tasks, const Task& task) {
   std::atomic<std::size_t> next = 0;
   std::vector<Status> ended(lanes);

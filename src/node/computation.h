@@ -18,7 +18,7 @@
 
 namespace w5xde {
 
-// What a lease came to.
+// The result of a lease.
 struct Computed {
   Reduction::Buffer values;  // null for an evaluation
   Sums sums;
@@ -27,8 +27,8 @@ struct Computed {
   std::uint32_t lanes = 1;  // that took part
 };
 
-// How a lease of so many slots is cut for lanes of which whichever is free has the next block: few blocks,
-// and no lane has more than one slot more than another.
+// Cuts a lease of `slots` slots into blocks that lanes take one after the other: few blocks, and no lane gets
+// more than one slot more than another.
 std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes);
 
 // Computes leases: slot by slot, added up along the step's tree. In several lanes, each with an engine of its

@@ -71,7 +71,7 @@ RC_GTEST_FIXTURE_PROP(ComputationTest, a_block_comes_to_the_sum_of_its_slots_alo
 }
 
 TEST_F(ComputationTest, the_order_of_the_sum_shows_in_the_fake_engine_s_bits) {
-  // What the property above rests on: added up in another order, the same slots come to other bits.
+  // What the property above rests on: added up in another order, the same slots give other bits.
   std::vector<float> in_order(state_.size());
   for (std::uint32_t slot = 8; slot-- > 0;) {
     const Computed computed = run({slot, 1});

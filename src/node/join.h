@@ -20,8 +20,8 @@ struct JoinOptions {
 
 // A node of this process: connects, works, and connects again when the link breaks, until the run is over,
 // the coordinator refuses it, SIGTERM tells it to leave (it finishes its lease first; a second signal does
-// not wait), or attempts_max attempts in a row have failed. A stay without work counts as one that failed. Ok
-// when it left in peace.
+// not wait), or attempts_max attempts in a row have failed. A stay without work counts as a failed attempt.
+// Ok when it left with a goodbye.
 Status join(JoinOptions options, const Log& log);
 
 }  // namespace w5xde

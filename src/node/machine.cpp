@@ -32,7 +32,7 @@ std::uint32_t quota_cores() {
   return static_cast<std::uint32_t>(std::ceil(quota / period));
 }
 
-// And of their memory; "max" is no number.
+// And of their memory; "max" is not a number.
 std::uint64_t quota_memory() {
   std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
   std::uint64_t limit = 0, used = 0;

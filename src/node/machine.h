@@ -5,12 +5,11 @@
 
 namespace w5xde {
 
-// What nodes say of the machine that they are on.
+// The machine that a node is on.
 struct Machine {
-  std::string id;           // equal for nodes that share the same processor cores
-  std::uint32_t cores = 0;  // that they share
-  std::uint64_t memory_bytes =
-      UINT64_MAX;  // free when it was asked; as much as you like where that is not known
+  std::string id;                           // equal for nodes that share the same processor cores
+  std::uint32_t cores = 0;                  // that they share
+  std::uint64_t memory_bytes = UINT64_MAX;  // free when it was asked; the maximum where it is not known
 
   static Machine here();
 };

@@ -37,7 +37,7 @@ class Node final : private Connection::Owner {
 
   // Why the stay is over, once it is.
   const std::optional<Error>& ended() const { return ended_; }
-  // It ended because one of the two said so, not because the link broke: coming again is no use.
+  // One of the two sides ended it and the link did not break, so connecting again is of no use.
   bool parted() const { return parted_; }
   // It has a lease, but not the parameters for it.
   bool waits_for_parameters() const { return !leases_.empty() && activity_ != Activity::computing; }

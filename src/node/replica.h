@@ -21,7 +21,7 @@ class Replica {
 
   explicit Replica(BlockShape shape) : shape_(std::move(shape)) {}
 
-  // For Connection::Owner: where a parameters frame lands, and what has come of it.
+  // For Connection::Owner: where the payload of a parameters frame goes.
   Result<MutableBytes> place(const FrameHeader& header, Parameters parameters, PayloadReceiver& receiver);
   // True when a version is whole: state() is that one from here on.
   Result<bool> finish(const FrameHeader& header, Bytes payload, PayloadReceiver& receiver);

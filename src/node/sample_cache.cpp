@@ -24,12 +24,12 @@ bool is_kept(const SampleNumber& sample) {
 
 }  // namespace
 
-Status SampleCache::keep(Shelf& shelf, std::uint32_t number, Bytes input, Bytes target) {
-  if (shelf.samples.empty()) shelf.sample_bytes = {input.size(), target.size()};
-  if (shelf.sample_bytes != std::array<std::uint64_t, 2>{input.size(), target.size()})
+Status SampleCache::keep(CachedSet& cached, std::uint32_t number, Bytes input, Bytes target) {
+  if (cached.samples.empty()) cached.sample_bytes = {input.size(), target.size()};
+  if (cached.sample_bytes != std::array<std::uint64_t, 2>{input.size(), target.size()})
     return corrupt("samples of another size than those before");
   const std::uint64_t bytes = input.size() + target.size();
-  std::vector<std::byte>& sample = shelf.samples[number];
+  std::vector<std::byte>& sample = cached.samples[number];
   if (sample.empty()) bytes_ += bytes;
   if (bytes_ > bytes_max_) return corrupt(fmt::format("samples to keep of more than {} bytes", bytes_max_));
   sample.assign(input.begin(), input.end());
@@ -39,7 +39,7 @@ Status SampleCache::keep(Shelf& shelf, std::uint32_t number, Bytes input, Bytes 
 
 Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& payload, const Limits& limits) {
   if (lease.numbers.empty()) return {};
-  Shelf& shelf = shelves_[static_cast<std::size_t>(lease.work)];
+  CachedSet& cached = sets_[static_cast<std::size_t>(lease.work)];
   const auto arrived = views_of(lease.tensors, {payload->data(), payload_bytes_of(lease.tensors)});
   TensorList tensors(2);
   std::array<std::uint64_t, 2> sample_bytes{};
@@ -50,8 +50,8 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
   // Where none arrives, no byte has proven how large a sample is: the kept ones have. A first lease may name
   // one that it brings itself: it is in the lease twice, at the end of one epoch and the start of the next.
   const bool none_arrives = std::ranges::all_of(lease.numbers, is_kept);
-  const bool is_first = shelf.samples.empty();
-  if (is_first ? none_arrives : sample_bytes != shelf.sample_bytes)
+  const bool is_first = cached.samples.empty();
+  if (is_first ? none_arrives : sample_bytes != cached.sample_bytes)
     return corrupt("samples of another size than those that are kept");
   for (std::size_t i = 0; i < 2; ++i) {
     W5XDE_TRY(tensors[i], with_samples(lease.tensors[i], lease.samples()));
@@ -65,8 +65,8 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
   std::uint64_t next = 0;  // of those that arrived
   for (const SampleNumber& sample : lease.numbers) {
     if (is_kept(sample)) {
-      const auto found = shelf.samples.find(sample.number);
-      if (found == shelf.samples.end())
+      const auto found = cached.samples.find(sample.number);
+      if (found == cached.samples.end())
         return corrupt(fmt::format("sample {} was never sent", sample.number));
       const Bytes kept = found->second;
       std::ranges::copy(kept.first(input_bytes), inputs);
@@ -77,7 +77,8 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
       ++next;
       std::ranges::copy(input, inputs);
       std::ranges::copy(target, targets);
-      if (sample.kind == SampleNumber::Kind::new_kept) W5XDE_CHECK(keep(shelf, sample.number, input, target));
+      if (sample.kind == SampleNumber::Kind::new_kept)
+        W5XDE_CHECK(keep(cached, sample.number, input, target));
     }
     inputs += input_bytes;
     targets += target_bytes;

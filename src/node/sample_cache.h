@@ -12,30 +12,30 @@
 
 namespace w5xde {
 
-// Samples that a node has been sent and keeps, so that each crosses the link once. What is kept is the
-// coordinator's decision, within the bytes that the node has told it; one that goes beyond is corrupt.
+// Samples that a node has been sent and keeps, so that each crosses the link once. The
+// coordinator decides what is kept, within the bytes that the node offered; a request beyond them is corrupt.
 class SampleCache {
  public:
   explicit SampleCache(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Makes a lease with numbers one without: all its samples are in the tensors then, in the slots' order, and
-  // `payload` holds them. Those that are to be kept are.
+  // Replaces a lease's sample numbers by the samples: afterwards all are in the tensors, in the slots' order,
+  // and `payload` holds them. Also keeps the new samples that the lease says to keep.
   Status complete(Lease& lease, std::shared_ptr<AlignedBuffer>& payload, const Limits& limits);
 
   std::uint64_t bytes() const { return bytes_; }
 
  private:
   // Samples of one data set: training's, or evaluation's.
-  struct Shelf {
+  struct CachedSet {
     std::array<std::uint64_t, 2> sample_bytes{};  // of an input, of a target; 0, 0 while it is empty
     std::unordered_map<std::uint32_t, std::vector<std::byte>> samples;
   };
 
-  Status keep(Shelf& shelf, std::uint32_t number, Bytes input, Bytes target);
+  Status keep(CachedSet& cached, std::uint32_t number, Bytes input, Bytes target);
 
   std::uint64_t bytes_max_;
   std::uint64_t bytes_ = 0;
-  std::array<Shelf, 2> shelves_;
+  std::array<CachedSet, 2> sets_;
 };
 
 }  // namespace w5xde

@@ -21,7 +21,7 @@
 
 namespace w5xde {
 
-// All of a run's state that is not floats. Numbers that are no numbers (NaN, infinity) come back as NaN.
+// All of a run's state that is not floats. NaN and infinity are read back as NaN.
 struct CheckpointInfo {
   std::uint64_t step = 0;     // steps committed = the next step's number
   std::uint64_t version = 0;  // of the parameters
@@ -36,7 +36,7 @@ struct CheckpointInfo {
   std::uint64_t slots_committed = 0;
   std::uint64_t slots_leased_again = 0;
   std::uint64_t duplicates_dropped = 0;
-  std::uint64_t feedback_lost = 0;  // nodes that took with them what their codec had still to say
+  std::uint64_t feedback_lost = 0;  // nodes that were lost with their error feedback
   double loss_first = 0;
   double loss_last = 0;
   double loss_total = 0;  // sum over steps of the step's mean loss

@@ -1,7 +1,8 @@
 // Which of the run's slots are committed: the data cursor, and the proof that it is one.
 //
-// Slots are counted from the run's first. A run commits each of them once and in order, but for the few of an
-// async run that overtake each other. What is left out or committed twice is counted, for the audit.
+// Slots are counted from the run's first. A run commits each of them once and in order, except for the few
+// that overtake each other in an async run. Missing slots and slots committed twice are counted, for the
+// audit.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ class RunFolder {
 
   // The newest whole checkpoint, or none when there is no checkpoint at all. Ones that do not open are
   // skipped and each leaves a line in `skipped`; best.safetensors is tried last. An error when there are
-  // checkpoints but none can be used: to begin again from nothing is then not ours to decide.
+  // checkpoints but none can be used: the user must decide whether to begin again.
   Result<std::optional<CheckpointFile>> newest(std::vector<std::string>* skipped = nullptr) const;
 
   // After the checkpoint of `step` was written: makes it best.safetensors if it is the `best`, and deletes

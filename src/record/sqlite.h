@@ -64,7 +64,7 @@ class Sqlite {
   }
 
   // Begins a transaction if none is open. A file that another program has locked is waited for, but only the
-  // first time: whoever trains must not stand still at every row.
+  // first time: training must not wait at every row.
   Status begin();
   // Commits the open transaction, if there is one; on failure it is rolled back.
   Status commit();

@@ -75,15 +75,4 @@ void convert_f16_to_f32(std::span<const std::uint16_t> from, std::span<float> to
   for (std::size_t i = done; i < from.size(); ++i) to[i] = f32_from_f16(from[i]);
 }
 
-// Integer arithmetic without a branch: the compiler vectorises these two by itself.
-void convert_f32_to_bf16(std::span<const float> from, std::span<std::uint16_t> to) {
-  assert(from.size() == to.size());
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = bf16_from_f32(from[i]);
-}
-
-void convert_bf16_to_f32(std::span<const std::uint16_t> from, std::span<float> to) {
-  assert(from.size() == to.size());
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = f32_from_bf16(from[i]);
-}
-
 }  // namespace w5xde

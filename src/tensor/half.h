@@ -57,7 +57,5 @@ constexpr float f32_from_f16(std::uint16_t value) {
 // Whole arrays; both spans have the same length.
 void convert_f32_to_f16(std::span<const float> from, std::span<std::uint16_t> to);
 void convert_f16_to_f32(std::span<const std::uint16_t> from, std::span<float> to);
-void convert_f32_to_bf16(std::span<const float> from, std::span<std::uint16_t> to);
-void convert_bf16_to_f32(std::span<const std::uint16_t> from, std::span<float> to);
 
 }  // namespace w5xde

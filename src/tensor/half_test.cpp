@@ -96,8 +96,6 @@ TEST(HalfTest, arrays_convert_to_the_same_bits_as_single_values) {
   for (std::size_t i = 0; i < floats.size(); ++i) {
     ASSERT_EQ(halves[i], f16_from_f32(floats[i])) << std::hex << std::bit_cast<std::uint32_t>(floats[i]);
   }
-  convert_f32_to_bf16(floats, halves);
-  for (std::size_t i = 0; i < floats.size(); ++i) ASSERT_EQ(halves[i], bf16_from_f32(floats[i]));
 
   const auto all = all_halves();
   std::vector<float> widened(all.size());
@@ -105,10 +103,6 @@ TEST(HalfTest, arrays_convert_to_the_same_bits_as_single_values) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     ASSERT_EQ(std::bit_cast<std::uint32_t>(widened[i]), std::bit_cast<std::uint32_t>(f32_from_f16(all[i])))
         << i;
-  }
-  convert_bf16_to_f32(all, widened);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(widened[i]), std::bit_cast<std::uint32_t>(f32_from_bf16(all[i])));
   }
 }
 

@@ -3,7 +3,7 @@
 //   coordinator → node   offer    what the run is
 //   node → coordinator   model    "I do not have this file"                    only where the model is a file
 //   coordinator → node   model    the file, in parts                           and the node has not got it
-//   node → coordinator   ready    the model stands, here is what it looks like
+//   node → coordinator   ready    the model is loaded, here is what it looks like
 //
 // And between a coordinator and an observer: status, asked and answered.
 #pragma once
@@ -28,11 +28,11 @@ struct Offer {
   std::vector<std::int64_t> sample_shape;
   std::uint32_t classes = 0;
   std::uint32_t threads = 1;
-  std::uint64_t model_fingerprint = 0;  // that the node must come to as well
+  std::uint64_t model_fingerprint = 0;  // the node's must be equal
   bool newest_parameters = false;       // async: leases are computed with the newest parameters at hand
-  double momentum = 0;                  // that nodes are to gather in what a sparse codec holds back
+  double momentum = 0;                  // that nodes apply to what a sparse codec holds back
 
-  // The node's end of the connection, to be as the coordinator's.
+  // Settings for the node's end of the connection, the same as the coordinator's.
   std::uint64_t socket_buffer = 0;
   bool keep_alive = true;
   bool quick_ack = true;
@@ -45,8 +45,8 @@ struct Ready {
   std::uint64_t model_fingerprint = 0;
   std::string engine;                    // "torch 1.13.1 cpu"
   std::string processor;                 // for equal bits, this should be equal too
-  std::uint64_t sample_cache_bytes = 0;  // that it keeps samples in
-  std::string machine;      // equal for nodes that share processor cores; empty: this one shares with none
+  std::uint64_t sample_cache_bytes = 0;  // for cached samples
+  std::string machine;      // equal for nodes that share processor cores; empty: this node shares none
   std::uint32_t lanes = 0;  // how many slots those cores compute at once
   bool operator==(const Ready&) const = default;
 };

@@ -86,7 +86,7 @@ FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
 Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                         const Limits& limits) {
   if (std::memcmp(bytes.data() + kMagicAt, kFrameMagic.data(), kFrameMagic.size()) != 0) {
-    return corrupt(fmt::format("no w5xde frame: it starts with {:02x} {:02x} {:02x} {:02x}",
+    return corrupt(fmt::format("not a w5xde frame: it starts with {:02x} {:02x} {:02x} {:02x}",
                                static_cast<unsigned>(bytes[0]), static_cast<unsigned>(bytes[1]),
                                static_cast<unsigned>(bytes[2]), static_cast<unsigned>(bytes[3])));
   }

@@ -31,13 +31,13 @@ enum class FrameType : std::uint8_t {
   tensors = 5,       // tensors, each as its own bytes
   value = 6,         // anything else, as MessagePack
   lease = 7,         // coordinator to node: compute these slots
-  contribution = 8,  // node to coordinator: what they came to
+  contribution = 8,  // node to coordinator: the sums of a lease's slots
   parameters = 9,    // coordinator to node: a range of a parameter version
   offer = 10,        // coordinator to node: what the run is
-  ready = 11,        // node to coordinator: the model stands
+  ready = 11,        // node to coordinator: the model is loaded
   model = 12,        // a part of the model's file, or a request for it
   status = 13,       // observer to coordinator: how is the run? and the answer
-  feedback = 14,     // what a lossy codec has still to say: asked for, copied, handed over
+  feedback = 14,     // error feedback of a lossy codec: asked for, copied, handed over
   verdict = 15,      // coordinator to node: whether a contribution counts
 };
 

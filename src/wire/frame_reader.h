@@ -31,13 +31,14 @@ class FrameSink {
 
 // Turns a stream of bytes into frames, without I/O: whoever reads asks for space(), puts bytes there, and
 // says how many came. A large payload goes from the socket straight to where the sink placed it; small frames
-// arrive many at a time in a staging buffer and are copied once. After an error the reader is of no more use.
+// arrive many at a time in a staging buffer and are copied once. After an error the reader cannot be used any
+// more.
 class FrameReader {
  public:
   FrameReader(const Limits& limits, FrameSink& sink);
 
-  // Where the next bytes go, in order: no more than so many; 0: as many as are read best. Never empty; valid
-  // until advance().
+  // Where the next bytes go, in order: at most `bytes_max`; 0: as many as are best read at once. Never empty;
+  // valid until advance().
   std::span<const iovec> space(std::size_t bytes_max = 0);
   // `count` bytes were put into space(). Calls the sink for every frame that they complete.
   Status advance(std::size_t count);
@@ -73,7 +74,7 @@ class FrameReader {
   std::vector<std::byte> staging_;
   std::size_t staged_begin_ = 0;
   std::size_t staged_end_ = 0;
-  std::size_t direct_ = 0;  // of the space() last given, how much was the destination itself
+  std::size_t direct_ = 0;  // how many bytes of the last space() were the destination itself
   std::array<iovec, 2> space_{};
 
   std::uint64_t frames_received_ = 0;

@@ -98,9 +98,9 @@ TEST(FrameHeader, with_any_one_bit_flipped_is_refused) {
 
 TEST(FrameHeader, that_does_not_start_with_the_magic_is_refused_with_what_it_starts_with) {
   expect_refusal(with_byte(encode_frame_header(typical()), 0, 'w'),
-                 "corrupt: no w5xde frame: it starts with 77 35 58 44");
+                 "corrupt: not a w5xde frame: it starts with 77 35 58 44");
   expect_refusal(with_byte(encode_frame_header(typical()), 3, 0),
-                 "corrupt: no w5xde frame: it starts with 57 35 58 00");
+                 "corrupt: not a w5xde frame: it starts with 57 35 58 00");
 }
 
 TEST(FrameHeader, whose_checksum_does_not_fit_is_refused) {
@@ -149,7 +149,7 @@ TEST(FrameHeader, that_is_wrong_in_many_ways_is_refused_for_the_first) {
   expect_refusal(with_byte(bytes, 4, 0xff), "incompatible: frame version 255; this side speaks 1");
   expect_refusal(with_byte(bytes, 4, kFrameVersion), "corrupt: frame type 255 is not known");
   bytes[0] = std::byte{0};
-  expect_refusal(bytes, "corrupt: no w5xde frame: it starts with 00 35 58 44");
+  expect_refusal(bytes, "corrupt: not a w5xde frame: it starts with 00 35 58 44");
 }
 
 }  // namespace

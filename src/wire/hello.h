@@ -30,7 +30,7 @@ struct LinkFacts {
   bool encrypted = false;
 };
 
-// The highest protocol that both speak, or an `incompatible` that says what to do. Both sides come to the
+// The highest protocol that both speak, or an `incompatible` that says what to do. Both sides reach the
 // same answer. Whoever speaks a protocol decodes every codec of it; a new codec is a new protocol.
 Result<std::uint32_t> negotiate(const Hello& mine, const Hello& theirs, LinkFacts link);
 

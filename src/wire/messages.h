@@ -37,8 +37,8 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
-// How a block of floats became a payload, before the frame's lossless codec. The message's tensors are what
-// is meant; with a form other than `direct` they are not what travels.
+// How a block of floats became a payload, before the frame's lossless codec. The message's tensors describe
+// the decoded block; with a form other than `direct`, other bytes travel.
 enum class Form : std::uint8_t {
   direct = 0,    // the tensors' own bytes
   generic = 1,   // number by number (wire/generic_tensors.h)
@@ -59,14 +59,14 @@ struct AnswerCoding {
   std::uint8_t gradient_kind = 0;
   std::uint32_t rank = 0;
   float density = 0;          // of a sparse gradient
-  std::uint8_t lossless = 0;  // a LosslessKind; 255: whichever the node finds to pay
+  std::uint8_t lossless = 0;  // a LosslessKind; 255: the node chooses
   std::int32_t level = 0;     // of that
   std::uint8_t shuffle_width = 0;
-  std::uint64_t part_floats = 0;  // it travels in parts of so many; 0: in one piece
+  std::uint64_t part_floats = 0;  // the size of the parts that it travels in; 0: in one piece
   bool operator==(const AnswerCoding&) const = default;
 };
 
-// A sample of a lease, where samples have numbers: does it come, and is it to be kept?
+// A sample of a lease, where samples have numbers: is it in the payload, and should the node keep it?
 struct SampleNumber {
   enum class Kind : std::uint8_t {
     kept = 0,      // the node has it
@@ -89,7 +89,7 @@ struct Lease {
   std::uint64_t seed = 0;  // the step's; a slot's own comes from it and the slot's number
   SlotBlock block;
   Work work = Work::train;
-  std::uint32_t lanes = 1;  // so many of the machine's cores are the node's: as many slots at once
+  std::uint32_t lanes = 1;  // slots to compute at once: the node's share of its machine's cores
   AnswerCoding answer;
   std::vector<std::uint32_t>
       slot_samples;                   // how many samples each slot has; together the tensors' first dimension
@@ -101,11 +101,11 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
-// Node to coordinator: what a lease's slots came to, added up along the tree. One flat tensor when it
-// trained: the gradient, then buffers. None when it evaluated, or when the lease was void before it was
-// begun: a newer version of the parameters had come. The times are since the node's last contribution.
-// In parts, all of them say the same, but for the floats that they bring: in order, and the last one
-// completes it.
+// Node to coordinator: the sums of a lease's slots, added up along the tree. A training lease has one flat
+// tensor: the gradient, then buffers. An evaluation has none, and neither has a lease that became void
+// because a newer version of the parameters arrived first. Times count from the node's last contribution.
+// Parts differ only in the floats that they bring; they come in order, and the last one completes the
+// contribution.
 struct Contribution {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
@@ -139,19 +139,19 @@ struct Parameters {
   bool operator==(const Parameters&) const = default;
 };
 
-// What a lossy codec's error feedback has still to say. From a coordinator without tensors: send a copy, for
-// a checkpoint. With them, one flat tensor of blocks as the codec keeps them: add this to yours, its owner is
-// gone. From a node: the copy; or, when it leaves, all it had.
+// Error feedback: what a lossy codec has dropped and not sent yet. A coordinator that sends none asks for a
+// copy, for a checkpoint. A coordinator that sends a tensor hands over the feedback of a node that is gone:
+// add it to yours. A node sends the copy, or all it has when it leaves.
 struct Feedback {
   bool leaving = false;
-  // From a node: how many that it was handed over are in it. One that crossed its goodbye is not.
+  // From a node: how many pieces of handed-over feedback are in it. One that crossed its goodbye is not.
   std::uint32_t taken_over = 0;
   TensorList tensors;
   bool operator==(const Feedback&) const = default;
 };
 
-// Coordinator to node, of every contribution through a codec with error feedback: does it count? If not, what
-// the codec did to its feedback is to be undone: another node's answer to the same slots counts, or these
+// Coordinator to node, for every contribution through a codec with error feedback: does it count? If not, the
+// node undoes what encoding did to its feedback: another node's answer to the same slots counts, or these
 // slots are computed again.
 struct Verdict {
   std::uint64_t lease_id = 0;

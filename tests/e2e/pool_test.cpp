@@ -1,4 +1,4 @@
-// The same run, whatever happens to the pool: every way must come to the bits that one node comes to.
+// The same run, whatever happens to the pool: it must always end with the bits of a single node.
 #include <gtest/gtest.h>
 
 #include <csignal>

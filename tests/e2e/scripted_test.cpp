@@ -48,7 +48,7 @@ class ScriptedPoolTest : public testing::Test {
     return pool.summary().at("parameters_hash");
   }
 
-  // A run whose one node has this home; the hash it came to.
+  // A run whose one node has this home; its final hash.
   static std::string hash_with_node_at(const fs::path& home) {
     Pool pool(scripted());
     Process coordinator = pool.serve();

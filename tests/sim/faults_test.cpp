@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Spoils the contribution of slot 3 of step 5, so many times. Nodes compute on threads of their own at first.
+// Spoils the contribution of slot 3 of step 5 `times` times. Nodes compute their first leases on threads.
 FakeEngine::Touch spoiling(const RunConfig& config, std::shared_ptr<std::atomic<int>> times) {
   const std::uint64_t seed = slot_seed(step_seed(config.seed, 5), 3);
   return [seed, times](std::uint64_t slot, std::span<float> contribution) -> Status {
@@ -213,7 +213,7 @@ TEST_F(HostileNodeTest, garbage_in_the_middle_of_its_stay) {
   std::vector<std::byte> garbage;
   for (std::uint64_t i = 0; i < 1000; ++i) garbage.push_back(static_cast<std::byte>(mix(i)));
   say(garbage);
-  expect_others_untouched("no w5xde frame");
+  expect_others_untouched("not a w5xde frame");
 }
 
 TEST_F(HostileNodeTest, frames_that_only_coordinators_send) {

@@ -1,4 +1,4 @@
-// What a run comes to without any pool.
+// The result of a run without any pool.
 #pragma once
 
 #include <filesystem>

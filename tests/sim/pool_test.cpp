@@ -1,4 +1,4 @@
-// What a pool comes to does not depend on who is in it.
+// The result of a pool does not depend on who is in it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -22,10 +22,10 @@ namespace w5xde {
 // Thirty steps of six slots of 24 samples: 4.3 epochs of `synthetic`, whose last slots are not full.
 RunConfig sim_config();
 
-// What a run of so many steps comes to without any pool: slot after slot, added up and applied right here.
+// The hash of a run without any pool: slot after slot, added up and applied right here.
 std::string plain_hash(const RunConfig& config);
 
-// What so many nodes make of it, undisturbed.
+// The same run with `nodes` nodes, undisturbed.
 Summary run_to_end(const RunConfig& config, unsigned nodes);
 
 class SimPool {

@@ -168,7 +168,7 @@ int main(int count, char** words) {
   if (!w5xde::parse(count, words, arguments)) {
     fmt::print(stderr,
                "usage: simulate [--seeds N] [--first S] [--jobs J] [--trace]\n"
-               "  --seeds N   so many runs, each decided by its seed (100)\n"
+               "  --seeds N   N runs, each decided by its seed (100)\n"
                "  --first S   the first seed (1)\n"
                "  --jobs J    in J processes (1)\n"
                "  --trace     prints everything that happens\n"

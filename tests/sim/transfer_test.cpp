@@ -298,7 +298,7 @@ TEST_F(HandedFeedback, is_in_the_last_checkpoint_though_gathered_while_nodes_eva
 }
 
 TEST_F(HandedFeedback, is_in_the_checkpoint_and_goes_to_who_joins_the_resumed_run) {
-  config_.steps = 1'000'000;  // no run comes to its end before a checkpoint is on the disk
+  config_.steps = 1'000'000;  // no run ends before a checkpoint is on the disk
   SimPool pool(config_);
   pool.add_nodes(2);
   pool.start();

@@ -11,7 +11,7 @@ struct KernelBuffers {
   std::uint64_t receive = 0;
 };
 
-// As reported for a new TCP socket that asked for so many bytes, as anyone may.
+// What a new TCP socket reports that asked for `bytes` bytes without special rights.
 KernelBuffers granted_to_anyone(std::uint64_t bytes);
 
 }  // namespace w5xde

@@ -116,7 +116,7 @@ void Process::wait_for_more(Deadline deadline, const std::string& what) {
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   pollfd events[] = {{exit_watch_, POLLIN, 0}, {output_, POLLIN, 0}};
   if (left.count() <= 0 || ::poll(events, 2, static_cast<int>(left.count())) == 0)
-    give_up("does not come to " + what);
+    give_up("does not reach " + what);
   if (events[0].revents != 0) {
     while (read_some()) {
     }

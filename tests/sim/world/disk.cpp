@@ -129,7 +129,7 @@ Result<std::shared_ptr<void>> SimDisk::lock(const fs::path& path) {
 }
 
 void SimDisk::lose_power() {
-  // Names reach the disk in their order: the first so many have.
+  // Names reach the disk in their order: the first `reached` have.
   const std::size_t reached = random_.below(changes_.size() + 1);
   for (std::size_t i = 0; i < reached; ++i) {
     if (changes_[i].inode) {
