@@ -22,10 +22,9 @@ constexpr auto kTick = std::chrono::milliseconds(20);
 // parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);
 constexpr std::uint32_t kEvaluationBatch = 256;
-constexpr auto kProgressEvery = std::chrono::seconds(1);
 // Past max_staleness a contribution counts less, past this many times that it is refused.
 constexpr std::uint64_t kRefusedStaleness = 4;
-constexpr std::size_t kDeparturesKept = 20;
+constexpr std::size_t kUnableKept = 20;
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;
 
@@ -45,6 +44,7 @@ Coordinator::Coordinator(Loop& loop, Options options, RunFolder folder, const Lo
       options_(std::move(options)),
       log_(log),
       pool_(options_.threads),
+      tally_(loop, recorder_, log),
       background_(loop.background()),
       recorder_(loop, std::move(folder), options_.database, log) {}
 
@@ -133,17 +133,13 @@ Status Coordinator::begin(Material material) {
         Sampler::Options{
             .samples = material.evaluation->samples(), .batch = evaluation_batch, .shuffle = false});
   }
-  counted_ = from;
-  committed_slots_ = CommittedSlots(from.data_cursor());
-  for (const auto& [first, end] : from.slots_ahead) committed_slots_.add(first, end - first);
+  tally_.resume(from, config.mode == Mode::sync ? from.step : learner_->version());
   set_pace();
-  seconds_before_ = from.seconds;
   // The best checkpoint stays that until an evaluation is better than its own.
   const RunFolder& folder = recorder_.folder();
   if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
     best_loss_ = best->info().evaluation_loss;
   checkpointed_version_ = from.version;
-  recorder_.resume({.step = steps_done(), .checkpoint_step = from.step, .seconds = from.seconds});
   offer_ = make_offer(material);
   material_.emplace(std::move(material));
   for (auto& [id, session] : sessions_) session->offer();
@@ -162,7 +158,7 @@ void Coordinator::tick() {
   if (phase_ != Phase::training) return;
   const Instant now = loop_.now();
   const RunConfig& config = options_.config;
-  if (config.seconds > 0 && seconds() >= config.seconds && !out_of_time_) {
+  if (config.seconds > 0 && tally_.seconds() >= config.seconds && !out_of_time_) {
     out_of_time_ = true;
     round_->hold(true);
   }
@@ -183,8 +179,7 @@ void Coordinator::tick() {
   hand_over_feedback();
   drop_silent();
   pump();
-  if (now >= progress_due_) {
-    progress_due_ = now + kProgressEvery;
+  if (tally_.progress_due()) {
     measure_links();
     if (on_progress) on_progress(status());
   }
@@ -197,18 +192,7 @@ Status Coordinator::ready(Session& session) {
   round_->join(session.id(), place);
   round_->set_behind(session.id(), calls_newcomers());
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
-  ++nodes_seen_;
-  if (engine_.empty()) engine_ = session.about().engine;
-  if (processor_.empty()) processor_ = session.about().processor;
-  event(fmt::format("{} joined from {} ({})", session.name(), session.peer(), session.about().engine));
-  if (session.about().engine != engine_ || session.about().processor != processor_) {
-    log_.normal(
-        "{} computes with {} on {}, others with {} on {}: the last bits of the result may depend on who "
-        "computes what",
-        session.name(), session.about().engine, session.about().processor, engine_, processor_);
-  }
-  session.joined_seconds = seconds();
-  recorder_.add(node_row(session));
+  tally_.joined(session.id(), session.name(), session.peer(), about);
   if (phase_ == Phase::waiting && round_->nodes() >= options_.nodes_awaited) start_training();
   if (phase_ != Phase::waiting) pump();
   return {};
@@ -216,9 +200,8 @@ Status Coordinator::ready(Session& session) {
 
 void Coordinator::start_training() {
   phase_ = Phase::training;
-  begun_ = row_since_ = loop_.now();
-  checkpoint_due_ = begun_ + duration_of(options_.config.checkpoint_seconds);
-  progress_due_ = begun_;
+  tally_.begin();
+  checkpoint_due_ = loop_.now() + duration_of(options_.config.checkpoint_seconds);
   advance();
 }
 
@@ -230,17 +213,9 @@ void Coordinator::ended(Session& session, const Error& reason) {
     forget_landing(id);
     feedback_gone(session);
     catching_up_.erase(id);
-    session.update_tally();
-    session.tally.codec_up = describe_up(session);
-    session.tally.codec_down = describe_down(session);
-    keep_stay(session.tally);
-    departures_.push_back({.name = session.name(),
-                           .seconds = seconds(),
-                           .reason = reason.message,
-                           .batches = session.tally.batches});
-    if (departures_.size() > kDeparturesKept) departures_.pop_front();
-    if (phase_ != Phase::ended) record_departure(session, reason.message);
-    if (phase_ == Phase::training) event(fmt::format("{} left: {}", session.name(), reason.message));
+    if (phase_ != Phase::ended) tally_.record_departure(id, reason.message);
+    tally_.left(id, traffic_of(session), reason.message);
+    if (phase_ == Phase::training) tally_.event(fmt::format("{} left: {}", session.name(), reason.message));
     if (phase_ == Phase::training && reason.kind == ErrorKind::invalid && nobody_can(session, reason))
       fail(reason);
   } else if (!session.name().empty()) {
@@ -260,7 +235,7 @@ bool Coordinator::nobody_can(const Session& session, const Error& reason) {
     return before.who != now.who && (same_slots || before.reason == now.reason);
   });
   unable_.push_back(now);
-  if (unable_.size() > kDeparturesKept) unable_.pop_front();
+  if (unable_.size() > kUnableKept) unable_.pop_front();
   return agreed || round_->nodes() == 0;
 }
 
@@ -304,19 +279,9 @@ void Coordinator::drained(Session& session) {
   send_ahead(session);
 }
 
-void Coordinator::tell(Session& session, const Contribution& contribution) {
-  NodeSummary& tally = session.tally;
-  tally.compute_seconds += computing_of(contribution).seconds;
-  tally.lanes = std::max<std::uint64_t>(tally.lanes, contribution.lanes);
-  tally.network_seconds += static_cast<double>(contribution.wait_ns) * 1e-9;
-  tally.compression_seconds += static_cast<double>(contribution.codec_ns) * 1e-9;
-  tally.loop_longest_seconds =
-      std::max(tally.loop_longest_seconds, static_cast<double>(contribution.loop_ns) * 1e-9);
-}
-
 Status Coordinator::contributed(Session& session, const Contribution& contribution,
                                 Reduction::Buffer values) {
-  tell(session, contribution);
+  tally_.computed(session.id(), contribution);
   forget_landing(session.id());
   if (phase_ != Phase::training) {
     learner_->give_back(std::move(values));
@@ -430,7 +395,7 @@ Result<bool> Coordinator::take_answer(Session& session, Arrived& arrived) {
     learner_->give_back(std::move(values));
     return false;
   }
-  if (session.tally.batches == 0) measure_link(session);  // how much it is given next depends on it
+  if (tally_.batches_of(session.id()) == 0) measure_link(session);  // how much it is given next depends on it
   const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
                                       computing_of(contribution), loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("a contribution to a lease that it does not have");
@@ -439,14 +404,7 @@ Result<bool> Coordinator::take_answer(Session& session, Arrived& arrived) {
     return false;
   }
   drop_refuted(session, contribution);
-  NodeSummary& tally = session.tally;
-  const double loss = contribution.loss_sum / static_cast<double>(contribution.samples);
-  if (tally.batches == 0) tally.loss.first = loss;
-  tally.loss.last = loss;
-  const double before = tally.batches == 0 ? 0 : tally.loss.mean * static_cast<double>(tally.batches);
-  tally.batches += contribution.block.slot_count;
-  tally.loss.mean = (before + loss * contribution.block.slot_count) / static_cast<double>(tally.batches);
-
+  tally_.counted(session.id(), contribution);
   if (options_.config.mode == Mode::async) {
     waiting_.push_back({contribution, std::move(values)});
     return true;
@@ -462,8 +420,8 @@ Status Coordinator::bad_answer(Session& session, const Contribution& contributio
   const auto rejection = round_->reject(session.id(), contribution.lease_id, block, Round::Next::another);
   if (rejection == Round::Rejection::unknown) return {};
   if (rejection == Round::Rejection::settled) return refuted(contribution.step, block);
-  event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite", session.name(),
-                    block.first_slot, block.end() - 1, contribution.step));
+  tally_.event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite",
+                           session.name(), block.first_slot, block.end() - 1, contribution.step));
   const auto said = doubts_.add(contribution.step, block, session.id(), session.identity());
   const bool alone = said == Doubts::Said::twice_by_one && round_->nodes_on_time() <= 1;
   if (said != Doubts::Said::by_two && !alone) return {};

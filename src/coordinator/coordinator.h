@@ -16,13 +16,12 @@
 #include "coordinator/lease_size.h"
 #include "coordinator/recorder.h"
 #include "coordinator/session.h"
+#include "coordinator/tally.h"
 #include "learn/global_batch.h"
 #include "learn/learner.h"
 #include "lease/doubts.h"
 #include "lease/round.h"
 #include "net/listener.h"
-#include "record/committed_slots.h"
-#include "record/summary.h"
 #include "run/run_config.h"
 #include "versions/broadcast.h"
 
@@ -160,7 +159,6 @@ class Coordinator final : private Session::Host {
   void step_more_parts();
   void send_ahead(Session& session);
 
-  void keep_stay(const NodeSummary& stay);
   // A contribution of which it is not known yet whether it counts.
   struct Arrived {
     NodeId node = 0;
@@ -180,7 +178,6 @@ class Coordinator final : private Session::Host {
   void drop_refuted(const Session& session, const Contribution& contribution);
   bool nobody_can(const Session& session, const Error& reason);
   bool too_stale(const Contribution& contribution) const;
-  void tell(Session& session, const Contribution& contribution);
 
   // Commits wait while a checkpoint is written from the memory that they would change, and while the version
   // at hand is evaluated.
@@ -207,10 +204,9 @@ class Coordinator final : private Session::Host {
   void finish_step(const Commit& commit);
   void commit_async();
   void commit_waiting();
-  void committed(double loss, std::uint64_t samples, std::uint64_t first_slot, std::uint32_t slots);
-  void record_step();
-  RunDatabase::NodeRow node_row(const Session& session) const;
-  void record_departure(const Session& session, const std::string& reason);
+  void committed(const Tally::Commit& commit);
+  Tally::Progress progress() const;
+  NodeTraffic traffic_of(const Session& session) const;
 
   // How the global batch grows, where it does (coordinator/growth.cpp).
   Status begin_growth(const CheckpointInfo& from);
@@ -235,14 +231,11 @@ class Coordinator final : private Session::Host {
   void write_gathered();
   void save(const std::shared_ptr<const Saving>& saving, unsigned failures);
   CheckpointInfo info() const;
-  AuditStats audit() const;
   void fail(Error error);
   void fail_diverged(std::string_view how);
   void end(Status status);
   void conclude(Status status);
   bool over() const { return phase_ == Phase::finishing || phase_ == Phase::ended; }
-  void event(const std::string& text);
-  double seconds() const;
   std::uint64_t steps_done() const;
   // Nodes that take part in a step; 0: all.
   std::size_t crew() const;
@@ -284,11 +277,9 @@ class Coordinator final : private Session::Host {
   bool stopping_ = false;
   bool gave_up_ = false;  // async: stopping, and nodes did not finish what they hold in time
   bool out_of_time_ = false;
-  Instant begun_;  // of training, in this process
   Instant ended_;
   std::size_t crew_at_end_ = 0;
-  double seconds_before_ = 0;  // of training, in those before it
-  Instant stop_asked_;         // or when what it waits for last went on
+  Instant stop_asked_;  // or when what it waits for last went on
 
   // async: accepted, to be applied when the gate opens.
   struct Waiting {
@@ -322,11 +313,6 @@ class Coordinator final : private Session::Host {
   std::optional<std::uint64_t> checkpointed_version_;
   Instant checkpoint_due_;
 
-  // What the summary and the audit say.
-  CheckpointInfo counted_;
-  CommittedSlots committed_slots_;
-  std::vector<NodeSummary> left_;  // nodes that are gone, one entry for each name
-  std::uint64_t nodes_seen_ = 0;
   // Nodes that left because they could not compute a lease, and what the last of those leases was.
   struct Unable {
     std::string who;
@@ -334,17 +320,7 @@ class Coordinator final : private Session::Host {
     std::optional<Session::Slots> slots;
   };
   std::deque<Unable> unable_;
-  std::uint64_t batches_here_ = 0;  // committed by this process
-  std::string engine_, processor_;
-  std::deque<StatusReport::Departure> departures_;
-
-  // Of the steps since the last row in the database.
-  RunDatabase::StepRow row_{.steps = 0};
-  double row_loss_ = 0;
-  std::uint64_t row_batches_ = 0;
-  Instant row_since_;
-  double batches_per_second_ = 0;
-  Instant progress_due_;
+  Tally tally_;
   std::unique_ptr<Background> background_;
   Recorder recorder_;  // last: it must be done before the learner's memory, which it reads, is gone
 };

@@ -37,7 +37,7 @@ void Coordinator::grow() {
   if (!global_batch_) return;
   if (const auto growth = global_batch_->committed(round_->front_step() - 1)) {
     round_->grow(growth->step, global_batch_->slots_of(*growth));
-    event("the global batch grows from " + to_text(*growth));
+    tally_.event("the global batch grows from " + to_text(*growth));
   }
 }
 
@@ -49,14 +49,14 @@ void Coordinator::set_pace() {
   const StepSlots& steps = round_->step_slots();
   const std::uint64_t step = round_->front_step();
   const std::uint64_t slot =
-      config.mode == Mode::async ? counted_.slots_committed : steps.first_slot_of(step);
+      config.mode == Mode::async ? tally_.slots_committed() : steps.first_slot_of(step);
   const bool by_slots = !global_batch_ || config.slots_total(batches_->sampler().slots_per_epoch()) > 0;
   learner_->set_pace({.schedule_step = by_slots ? slot / config.step_slots() : step,
                       .factor = global_batch_ ? global_batch_->rate_factor(steps.full_slots_of(step)) : 1});
 }
 
 void Coordinator::report_growth(Summary& summary) const {
-  const std::uint64_t last = std::max<std::uint64_t>(counted_.step, 1) - 1;
+  const std::uint64_t last = std::max<std::uint64_t>(tally_.step(), 1) - 1;
   summary.batch = options_.config.batch;
   summary.global_batch = std::uint64_t{round_->step_slots().full_slots_of(last)} * options_.config.batch;
   if (global_batch_) summary.batch_growth = {global_batch_->noise_scale(), global_batch_->growths()};

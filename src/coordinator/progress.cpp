@@ -15,7 +15,6 @@ namespace {
 constexpr unsigned kCheckpointTries = 6;
 // How long peers have to hear the last word when the run has ended.
 constexpr auto kFarewellPatience = std::chrono::seconds(30);
-constexpr auto kRowEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -93,7 +92,7 @@ void Coordinator::finish_step(const Commit& commit) {
   round_->commit(loop_.now());
   grow();
   begin_reduction();
-  counted_.step = round_->front_step();
+  tally_.set_step(round_->front_step());
   const auto send_all = [this] {
     if (stopping_) return;
     for (auto& [id, session] : sessions_) send_newest(*session);
@@ -101,7 +100,7 @@ void Coordinator::finish_step(const Commit& commit) {
   // What a checkpoint asks of the nodes comes before what makes them go on.
   const bool due = loop_.now() >= checkpoint_due_;
   if (!due) send_all();
-  committed(sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots);
+  committed({sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots});
   if (!due) return;
   write_checkpoint();
   if (phase_ == Phase::training) send_all();
@@ -110,7 +109,7 @@ void Coordinator::finish_step(const Commit& commit) {
 void Coordinator::commit_async() {
   while (!busy_ && gate_open() && !waiting_.empty() && phase_ == Phase::training) commit_waiting();
   if (busy_ || !gate_open() || !waiting_.empty() || phase_ != Phase::training) return;
-  counted_.step = round_->front_step();
+  tally_.set_step(round_->front_step());
   if (round_->drained() && loop_.now() >= checkpoint_due_ && !stopping_) write_checkpoint();
 }
 
@@ -134,65 +133,22 @@ void Coordinator::commit_waiting() {
           return fail(
               diverged("training diverged: the gradient's norm is not finite. Lower --learning-rate"));
         const std::uint64_t first_slot = round_->step_slots().first_slot_of(contribution.step);
-        committed(contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
-                  first_slot + contribution.block.first_slot, contribution.block.slot_count);
+        committed({contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
+                   first_slot + contribution.block.first_slot, contribution.block.slot_count});
       });
 }
 
-void Coordinator::committed(double loss, std::uint64_t samples, std::uint64_t first_slot,
-                            std::uint32_t slots) {
-  if (counted_.slots_committed == 0) counted_.loss_first = loss;
-  counted_.loss_last = loss;
-  counted_.loss_total += loss;
-  counted_.samples_committed += samples;
-  counted_.slots_committed += slots;
-  committed_slots_.add(first_slot, slots);
+void Coordinator::committed(const Tally::Commit& commit) {
+  tally_.committed(commit);
   set_pace();
-  counted_.evaluation_loss.reset();
-  counted_.evaluation_accuracy.reset();
-  batches_here_ += slots;
-  row_loss_ += loss;
-  ++row_.steps;
-  row_.samples += samples;
-  row_batches_ += slots;
-  if (loop_.now() - row_since_ >= kRowEvery) record_step();
+  if (tally_.row_due()) tally_.record_steps(progress());
   const std::uint64_t every = options_.config.evaluate_every;
   if (every > 0 && learner_->version() % every == 0 && evaluation_batches_ && !run_over() && !stopping_)
     begin_evaluation();
 }
 
-// A row covers the steps since the last one: a thousand steps a second do not make a thousand rows.
-void Coordinator::record_step() {
-  if (row_batches_ == 0) return;
-  const double elapsed = seconds_of(loop_.now() - row_since_);
-  const double rate = static_cast<double>(row_batches_) / std::max(elapsed, 1e-9);
-  batches_per_second_ = batches_per_second_ == 0 ? rate : 0.8 * batches_per_second_ + 0.2 * rate;
-  row_.step = steps_done();
-  row_.loss = row_loss_ / static_cast<double>(row_.steps);
-  row_.learning_rate = learner_->learning_rate();
-  row_.batches_per_second = rate;
-  row_.nodes = static_cast<unsigned>(round_->nodes());
-  row_.seconds = seconds();
-  recorder_.add(row_);
-  row_ = {.steps = 0};
-  row_loss_ = 0;
-  row_batches_ = 0;
-  row_since_ = loop_.now();
-}
-
-RunDatabase::NodeRow Coordinator::node_row(const Session& session) const {
-  return {.name = session.name(),
-          .peer = session.peer(),
-          .engine = session.about().engine,
-          .joined_seconds = session.joined_seconds};
-}
-
-void Coordinator::record_departure(const Session& session, const std::string& reason) {
-  RunDatabase::NodeRow row = node_row(session);
-  row.left_seconds = seconds();
-  row.reason = reason;
-  row.batches = session.tally.batches;
-  recorder_.add(row);
+Tally::Progress Coordinator::progress() const {
+  return {steps_done(), learner_->learning_rate(), static_cast<unsigned>(round_->nodes())};
 }
 
 void Coordinator::begin_evaluation() {
@@ -244,14 +200,7 @@ void Coordinator::end_evaluation() {
   // A model with a loss of its own gives no outputs that could be compared with classes.
   const bool classifies = material_->evaluation->classes() > 0 && material_->loss != "own";
   evaluation_ = {.loss = sums.loss / samples, .accuracy = classifies ? correct / samples : kUnknown};
-  counted_.evaluation_loss = evaluation_->loss;
-  if (!std::isnan(evaluation_->accuracy)) counted_.evaluation_accuracy = evaluation_->accuracy;
-  recorder_.add(RunDatabase::EvaluationRow{.step = steps_done(),
-                                           .loss = evaluation_->loss,
-                                           .accuracy = evaluation_->accuracy,
-                                           .samples = static_cast<std::uint64_t>(samples)});
-  event(fmt::format("evaluation at step {}: loss {:.4f}{}", steps_done(), evaluation_->loss,
-                    classifies ? fmt::format(", accuracy {:.4f}", evaluation_->accuracy) : ""));
+  tally_.evaluated(*evaluation_, sums.samples, steps_done());
   if (options_.config.target_accuracy > 0) judge_target();
   leave_evaluation();
   if (is_best()) {
@@ -275,10 +224,11 @@ void Coordinator::judge_target() {
     return;
   }
   if (!deciding_) return;
-  if (reached) return event(fmt::format("the target of {} is reached", target));
+  if (reached) return tally_.event(fmt::format("the target of {} is reached", target));
   target_in_sight_ = false;
   if (ending() || round_->finished()) return;
-  event(fmt::format("the parameters themselves do not reach the target of {}: training goes on", target));
+  tally_.event(
+      fmt::format("the parameters themselves do not reach the target of {}: training goes on", target));
   round_->hold(false);
 }
 
@@ -305,19 +255,14 @@ void Coordinator::try_finish() {
 }
 
 CheckpointInfo Coordinator::info() const {
-  CheckpointInfo info = counted_;
+  CheckpointInfo info = tally_.info(round_->step_slots().first_slot_of(tally_.step()));
   info.version = learner_->version();
-  info.next_slot = round_->step_slots().first_slot_of(counted_.step);
-  info.slots_ahead = committed_slots_.after(info.next_slot);
   info.seed = options_.config.seed;
   info.optimizer_steps = learner_->optimizer_steps();
   info.steps_without_gradient = learner_->steps_without_gradient();
   info.slots_leased_again += round_->slots_leased_again();
   info.duplicates_dropped += round_->duplicates_dropped();
-  info.seconds = seconds();
   info.model = options_.config.model;
-  if (!engine_.empty()) info.engine = engine_;
-  if (!processor_.empty()) info.processor = processor_;
   info.model_fingerprint = learner_->model_fingerprint();
   if (global_batch_) info.batch_growth = global_batch_->state();
   return info;
@@ -351,8 +296,8 @@ void Coordinator::save(const std::shared_ptr<const Saving>& saving, unsigned fai
     retrying_ = !written.status.ok() && failures + 1 < kCheckpointTries && !over();
     if (retrying_) {
       const Duration delay = options_.checkpoint_retry * (1U << failures);
-      event(fmt::format("checkpoint of step {} failed: {}; trying again in {:.0f} s", written.step,
-                        written.status.error().message, seconds_of(delay)));
+      tally_.event(fmt::format("checkpoint of step {} failed: {}; trying again in {:.0f} s", written.step,
+                               written.status.error().message, seconds_of(delay)));
       retry_timer_ = loop_.after(delay, [this, saving, failures] { save(saving, failures + 1); });
       return;
     }
@@ -364,7 +309,7 @@ void Coordinator::save(const std::shared_ptr<const Saving>& saving, unsigned fai
       return fail(Error(written.status.error()).within(kAdvice));
     }
     best_loss_ = saving->best_loss;
-    event(fmt::format("checkpoint of step {}", written.step));
+    tally_.event(fmt::format("checkpoint of step {}", written.step));
     if (phase_ != Phase::training) return;
     if (!ending()) round_->hold(false);
     advance();
@@ -394,13 +339,14 @@ void Coordinator::fail_diverged(std::string_view how) {
 
 void Coordinator::fail(Error error) {
   if (over()) return;
-  event(error.message);
+  tally_.event(error.message);
   end(std::move(error));
 }
 
 void Coordinator::end(Status status) {
-  if (round_ && phase_ == Phase::training) record_step();
+  if (round_ && phase_ == Phase::training) tally_.record_steps(progress());
   crew_at_end_ = crew();
+  tally_.end();
   ended_ = loop_.now();
   phase_ = Phase::finishing;
   if (!on_finishing) return conclude(std::move(status));
@@ -414,7 +360,7 @@ void Coordinator::conclude(Status status) {
                                : stopping_  ? "the coordinator was stopped; the run can be resumed"
                                             : "the run is finished";
   for (auto& [id, session] : sessions_) {
-    if (session->is_ready()) record_departure(*session, farewell);
+    if (session->is_ready()) tally_.record_departure(id, farewell);
   }
   recorder_.flush();
   phase_ = Phase::ended;
@@ -432,18 +378,8 @@ std::size_t Coordinator::crew() const {
   return round_ && round_->has_crew() ? round_->crew_size() : 0;
 }
 
-void Coordinator::event(const std::string& text) {
-  log_.normal("{}", text);
-  recorder_.add(RunDatabase::EventRow{seconds(), text});
-}
-
-double Coordinator::seconds() const {
-  if (begun_ == Instant()) return seconds_before_;
-  return seconds_before_ + seconds_of((over() ? ended_ : loop_.now()) - begun_);
-}
-
 std::uint64_t Coordinator::steps_done() const {
-  return options_.config.mode == Mode::sync ? counted_.step : learner_->version();
+  return options_.config.mode == Mode::sync ? tally_.step() : learner_->version();
 }
 
 }  // namespace w5xde

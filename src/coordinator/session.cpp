@@ -88,18 +88,11 @@ void Session::watch() {
   });
 }
 
-void Session::update_tally() {
-  const LinkReport link = connection_->link();
-  // A node's view: what the coordinator received, it sent.
-  tally.bytes_sent = link.bytes_received;
-  tally.bytes_received = link.bytes_sent;
+double Session::compression_ratio() const {
   const auto& sent = sender_.stats();
   const auto& received = receiver_.stats();
   const std::uint64_t wire = sent.wire_bytes + received.wire_bytes;
-  if (wire > 0) {
-    tally.compression_ratio =
-        static_cast<double>(sent.raw_bytes + received.raw_bytes) / static_cast<double>(wire);
-  }
+  return static_cast<double>(sent.raw_bytes + received.raw_bytes) / static_cast<double>(wire);
 }
 
 Result<MutableBytes> Session::place(const FrameHeader& header, Bytes head) {
@@ -200,7 +193,6 @@ Status Session::received_hello(Bytes head) {
   log_.verbose("{} is {} ({}), protocol {}", peer(), hello_.name, hello_.software, protocol);
   greeted_ = true;
   idle_seconds_ = 0;
-  tally.name = hello_.name;
   // Until it is ready it has nothing large to say.
   limits_ = Limits::stranger();
   limits_.send_queue_bytes_max = Limits{}.send_queue_bytes_max;

@@ -16,7 +16,6 @@
 #include "lease/round.h"
 #include "net/connection.h"
 #include "payload/payload_codec.h"
-#include "record/summary.h"
 #include "versions/broadcast.h"
 #include "wire/enrolment.h"
 #include "wire/hello.h"
@@ -117,6 +116,8 @@ class Session final : private Connection::Owner {
   // The lossless codecs in use, and how much less they make of it.
   std::string describe_up() const;
   std::string describe_down() const;
+  // Bytes before their lossless codecs, by bytes after, both ways; NaN while nothing has travelled.
+  double compression_ratio() const;
   void close(Error reason) { connection_->close(std::move(reason)); }
 
   // What a lease and its answer cost beside the computing, as far as is known of the link.
@@ -124,11 +125,6 @@ class Session final : private Connection::Owner {
   // What a step costs it beside the computing: a version of so many bytes there, a contribution back, one
   // after the other or both at once.
   double step_seconds(double version_bytes, bool overlaps);
-
-  // What the summary says of it, kept up to date by the host and by bytes().
-  NodeSummary tally;
-  void update_tally();
-  double joined_seconds = 0;  // into the run, set by the host
 
  private:
   struct Out {

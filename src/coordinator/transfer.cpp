@@ -280,7 +280,7 @@ void Coordinator::measure_links() {
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     measure_link(*session);
-    if (!round_->has_crew() || session->tally.batches == 0 || !round_->takes_part(id)) continue;
+    if (!round_->has_crew() || tally_.batches_of(id) == 0 || !round_->takes_part(id)) continue;
     Costs& costs = links[session->host()];
     costs.exchange += session->exchange_seconds();
     costs.step += step_seconds(*session);
@@ -366,8 +366,8 @@ void Coordinator::hand_over_feedback() {
 
 void Coordinator::feedback_gone(const Session& session) {
   if (session.has_feedback() && phase_ == Phase::training) {
-    ++counted_.feedback_lost;
-    event(fmt::format("what {} had still to say of its gradients is lost with it", session.name()));
+    tally_.feedback_lost();
+    tally_.event(fmt::format("what {} had still to say of its gradients is lost with it", session.name()));
   }
   gradient_policies_.erase(session.id());
   const bool awaited = feedback_->gathering();
