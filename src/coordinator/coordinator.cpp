@@ -21,7 +21,6 @@ constexpr auto kTick = std::chrono::milliseconds(20);
 // How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
 // parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);
-constexpr std::uint32_t kEvaluationBatch = 256;
 // Past max_staleness a contribution counts less, past this many times that it is refused.
 constexpr std::uint64_t kRefusedStaleness = 4;
 constexpr std::size_t kUnableKept = 20;
@@ -44,13 +43,17 @@ Coordinator::Coordinator(Loop& loop, Options options, RunFolder folder, const Lo
       options_(std::move(options)),
       log_(log),
       pool_(options_.threads),
+      step_(&pool_),
       tally_(loop, recorder_, log),
+      checkpoints_(loop, recorder_, tally_,
+                   {.every = duration_of(options_.config.checkpoint_seconds),
+                    .retry = options_.checkpoint_retry,
+                    .keep = options_.config.keep}),
       background_(loop.background()),
       recorder_(loop, std::move(folder), options_.database, log) {}
 
 Coordinator::~Coordinator() {
   loop_.cancel(tick_timer_);
-  loop_.cancel(retry_timer_);
   loop_.cancel(parts_timer_);
 }
 
@@ -93,58 +96,55 @@ bool Coordinator::has_room_for(const Stream& newcomer) const {
 Status Coordinator::begin(Material material) {
   const RunConfig& config = options_.config;
   const CheckpointInfo& from = material.checkpoint.info();
-  batches_.emplace(
-      material.data,
-      Sampler::Options{.samples = material.data->samples(), .batch = config.batch, .seed = config.seed},
-      &pool_);
-  const std::uint64_t slots_total = config.slots_total(batches_->sampler().slots_per_epoch());
+  W5XDE_TRY(samples_, LeaseSamples::make(config, material.data, material.evaluation, &pool_));
+  const std::uint64_t slots_total = config.slots_total(samples_->sampler().slots_per_epoch());
   const std::uint64_t steps_total =
       slots_total == 0 ? config.steps : (slots_total + config.step_slots() - 1) / config.step_slots();
+  OptimizerOptions optimizer = config.optimizer;
+  if (CodecChoice::nodes_gather_momentum(config)) optimizer.momentum = 0;
   W5XDE_TRY(const Schedule schedule, parse_schedule(config.schedule, steps_total));
   W5XDE_TRY(
       learner_,
       Learner::from(material.checkpoint, learner_counts(material.checkpoint.info()),
-                    {.optimizer = optimizer_options(), .schedule = schedule, .clip_norm = config.clip_norm},
-                    &pool_));
+                    {.optimizer = optimizer, .schedule = schedule, .clip_norm = config.clip_norm}, &pool_));
   shape_ = {learner_->parameters(), learner_->floats()};
   W5XDE_CHECK(begin_transfer(material.checkpoint));
-  W5XDE_CHECK(check_lease_size(material));
-  round_.emplace(Round::Options{.mode = config.mode,
-                                .slots = config.step_slots(),
-                                .slots_total = slots_total,
-                                .first_step = from.step,
-                                .first_slot = from.data_cursor(),
-                                .slots_ahead = from.slots_ahead,
-                                .grain = grain(),
-                                .steps_total = config.steps,
-                                .lease_slots_max = lease_size_.slots_max(may_use_cache()),
-                                .halves = config.growth.grows(),
-                                .crews = config.transport.crew == "auto",
-                                .dear = shape_.floats * sizeof(float) >= kDearBytes,
-                                .lanes = config.threads == 1});
+  round_.emplace(Round::Options{
+      .mode = config.mode,
+      .slots = config.step_slots(),
+      .slots_total = slots_total,
+      .first_step = from.step,
+      .first_slot = from.data_cursor(),
+      .slots_ahead = from.slots_ahead,
+      .grain = lease_grain(CodecChoice::fixed_codec(config.transport.gradient_codec), config.step_slots()),
+      .steps_total = config.steps,
+      .lease_slots_max = samples_->slots_max(Work::train),
+      .halves = config.growth.grows(),
+      .crews = config.transport.crew == "auto",
+      .dear = shape_.floats * sizeof(float) >= kDearBytes,
+      .lanes = config.threads == 1});
   W5XDE_CHECK(begin_growth(from));
-  begin_reduction();
-  if (material.evaluation) {
-    const bool generic = config.transport.generic();
-    const std::uint32_t evaluation_batch = batch_that_fits(*material.evaluation, kEvaluationBatch, generic);
-    evaluation_lease_size_ = LeaseSize::of(*material.evaluation, evaluation_batch, generic);
-    evaluation_batches_.emplace(
-        material.evaluation,
-        Sampler::Options{
-            .samples = material.evaluation->samples(), .batch = evaluation_batch, .shuffle = false});
-  }
+  begin_step();
   tally_.resume(from, config.mode == Mode::sync ? from.step : learner_->version());
   set_pace();
-  // The best checkpoint stays that until an evaluation is better than its own.
-  const RunFolder& folder = recorder_.folder();
-  if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
-    best_loss_ = best->info().evaluation_loss;
-  checkpointed_version_ = from.version;
+  begin_evaluations(material);
   offer_ = make_offer(material);
   material_.emplace(std::move(material));
   for (auto& [id, session] : sessions_) session->offer();
   if (run_over()) start_training();  // a finished run that is started again only says so
   return {};
+}
+
+void Coordinator::begin_evaluations(const Material& material) {
+  // The best checkpoint stays that until an evaluation is better than its own.
+  Evaluations::Options options{.target_accuracy = options_.config.target_accuracy};
+  const RunFolder& folder = recorder_.folder();
+  if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
+    options.best_loss = best->info().evaluation_loss;
+  options.slots = samples_->evaluation_slots();
+  // A model with a loss of its own gives no outputs that could be compared with classes.
+  options.classifies = material.evaluation && material.evaluation->classes() > 0 && material.loss != "own";
+  evaluations_ = Evaluations(options);
 }
 
 void Coordinator::arm_tick() {
@@ -162,7 +162,7 @@ void Coordinator::tick() {
     out_of_time_ = true;
     round_->hold(true);
   }
-  if (stopping_ && !writing_ && !busy_ && now - stop_asked_ > kStopPatience) {
+  if (stopping_ && !checkpoints_.in_progress() && !busy_ && now - stop_asked_ > kStopPatience) {
     if (config.mode == Mode::sync) {
       log_.error("the nodes did not finish in time; the run goes on from the last checkpoint");
       return end(Status());
@@ -171,10 +171,10 @@ void Coordinator::tick() {
   }
   if (busy_) return;
   // An async run has a cursor only when nothing is out.
-  if (config.mode == Mode::async && now >= checkpoint_due_) round_->hold(true);
+  if (config.mode == Mode::async && checkpoints_.is_due()) round_->hold(true);
   advance();
   if (phase_ != Phase::training) return;
-  choose_gradient_codecs();
+  choose_codecs();
   bring_up_to_date();
   hand_over_feedback();
   drop_silent();
@@ -201,7 +201,7 @@ Status Coordinator::ready(Session& session) {
 void Coordinator::start_training() {
   phase_ = Phase::training;
   tally_.begin();
-  checkpoint_due_ = loop_.now() + duration_of(options_.config.checkpoint_seconds);
+  checkpoints_.set_due();
   advance();
 }
 
@@ -210,7 +210,7 @@ void Coordinator::ended(Session& session, const Error& reason) {
   parting_.insert(sessions_.extract(id));
   if (session.is_ready()) {
     round_->leave(id);
-    forget_landing(id);
+    step_.forget_landing(id);
     feedback_gone(session);
     catching_up_.erase(id);
     if (phase_ != Phase::ended) tally_.record_departure(id, reason.message);
@@ -259,10 +259,12 @@ Status Coordinator::send(const Grant& grant) {
   const std::uint64_t ahead =
       options_.config.mode == Mode::sync && train ? grant.step - round_->front_step() : 0;
   return session.send_lease(grant, learner_->version() + ahead, step_seed(options_.config.seed, grant.step),
-                            batch_for(session, grant),
+                            uses_cache(session)
+                                ? samples_->make_lacking(grant, round_->step_slots(), session.kept())
+                                : samples_->make_batch(grant, round_->step_slots()),
                             {.generic = options_.config.transport.generic(),
-                             .codec = codec_down(),
-                             .answer = answer_form(session)});
+                             .codec = codecs_.codec_down(),
+                             .answer = codecs_.answer_form(session.id())});
 }
 
 // To a node that has leases of the new front step already. One that has not even taken the last version (it
@@ -282,7 +284,7 @@ void Coordinator::drained(Session& session) {
 Status Coordinator::contributed(Session& session, const Contribution& contribution,
                                 Reduction::Buffer values) {
   tally_.computed(session.id(), contribution);
-  forget_landing(session.id());
+  step_.forget_landing(session.id());
   if (phase_ != Phase::training) {
     learner_->give_back(std::move(values));
     return {};
@@ -338,10 +340,9 @@ void Coordinator::answered(Arrived arrived) {
 
 void Coordinator::add_up(const Contribution& contribution, Reduction::Buffer values) {
   const Sums sums{contribution.loss_sum, contribution.samples};
-  const std::uint64_t floats = learner_->floats() - reduction_->taken();
+  const std::uint64_t floats = learner_->floats() - step_.taken();
   if (floats <= options_.inline_floats) {
-    const Status added =
-        reduction_->add(contribution.block, std::move(values), sums, &pool_, learner_->spare());
+    const Status added = step_.add(contribution.block, std::move(values), sums, learner_->spare());
     if (!added.ok()) fail(added.error());
     return;
   }
@@ -354,7 +355,7 @@ void Coordinator::add_up(const Contribution& contribution, Reduction::Buffer val
   heavy(
       floats,
       [this, addition, sums, block = contribution.block] {
-        addition->status = reduction_->add(block, std::move(addition->values), sums, &pool_, addition->spare);
+        addition->status = step_.add(block, std::move(addition->values), sums, addition->spare);
       },
       [this, addition] {
         for (auto& buffer : addition->spare) learner_->give_back(std::move(buffer));
@@ -376,8 +377,8 @@ Status Coordinator::train_answer(Session& session, Arrived& arrived) {
   if (stopping_) stop_asked_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.
   if (counted) {
-    feedback_->changed(session.id());
-    feedback_of_step_ = options_.config.mode == Mode::sync;
+    checkpoints_.feedback().changed(session.id());
+    if (options_.config.mode == Mode::sync) step_.feedback_changed();
   }
   return session.send_verdict(contribution.lease_id, counted);
 }
@@ -409,7 +410,7 @@ Result<bool> Coordinator::take_answer(Session& session, Arrived& arrived) {
     waiting_.push_back({contribution, std::move(values)});
     return true;
   }
-  forget_landings(contribution.block);  // another node's, of the same slots
+  step_.answered(contribution.block);  // another node's, of the same slots
   add_up(contribution, std::move(values));
   return true;
 }
@@ -444,7 +445,7 @@ Status Coordinator::evaluation_answer(Session& session, const Contribution& cont
   const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
                                       computing_of(contribution), loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("an evaluation that nobody asked for");
-  if (verdict == Round::Verdict::accepted) evaluations_[contribution.block.first_slot] = contribution;
+  if (verdict == Round::Verdict::accepted) evaluations_.add(contribution);
   return {};
 }
 

@@ -12,7 +12,6 @@ namespace w5xde {
 
 namespace {
 
-constexpr unsigned kCheckpointTries = 6;
 // How long peers have to hear the last word when the run has ended.
 constexpr auto kFarewellPatience = std::chrono::seconds(30);
 
@@ -22,7 +21,8 @@ constexpr auto kFarewellPatience = std::chrono::seconds(30);
 void Coordinator::advance() {
   if (phase_ != Phase::training || busy_) return;
   // The best version is saved at once: not while another checkpoint is written.
-  if (evaluating_ && !writing_ && round_->evaluation_complete()) end_evaluation();
+  if (evaluations_.in_progress() && !checkpoints_.in_progress() && round_->evaluation_complete())
+    end_evaluation();
   if (options_.config.mode == Mode::sync) {
     while (phase_ == Phase::training && !busy_ && gate_open() && round_->front_complete() && may_step())
       commit_step();
@@ -65,7 +65,7 @@ void Coordinator::go_on() {
 
 void Coordinator::commit_step() {
   const auto commit = std::make_shared<Commit>();
-  commit->sum = reduction_->take(commit->sums);
+  commit->sum = step_.take(commit->sums);
   heavy(
       learner_->floats() - learner_->stepped(),
       [this, commit] {
@@ -83,22 +83,20 @@ bool Coordinator::nodes_hold_feedback() const {
 }
 
 void Coordinator::finish_step(const Commit& commit) {
-  version_out_ = feedback_of_step_ = false;
   if (!commit.applied) return fail_diverged("the gradient's norm is not finite");
   const Sums& sums = commit.sums;
   const std::uint64_t first_slot = round_->step_slots().first_slot_of(round_->front_step());
   const std::uint32_t slots = round_->slots_of(round_->front_step());
-  landings_.clear();
   round_->commit(loop_.now());
   grow();
-  begin_reduction();
+  begin_step();
   tally_.set_step(round_->front_step());
   const auto send_all = [this] {
     if (stopping_) return;
     for (auto& [id, session] : sessions_) send_newest(*session);
   };
   // What a checkpoint asks of the nodes comes before what makes them go on.
-  const bool due = loop_.now() >= checkpoint_due_;
+  const bool due = checkpoints_.is_due();
   if (!due) send_all();
   committed({sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots});
   if (!due) return;
@@ -110,7 +108,7 @@ void Coordinator::commit_async() {
   while (!busy_ && gate_open() && !waiting_.empty() && phase_ == Phase::training) commit_waiting();
   if (busy_ || !gate_open() || !waiting_.empty() || phase_ != Phase::training) return;
   tally_.set_step(round_->front_step());
-  if (round_->drained() && loop_.now() >= checkpoint_due_ && !stopping_) write_checkpoint();
+  if (round_->drained() && checkpoints_.is_due() && !stopping_) write_checkpoint();
 }
 
 void Coordinator::commit_waiting() {
@@ -143,39 +141,36 @@ void Coordinator::committed(const Tally::Commit& commit) {
   set_pace();
   if (tally_.row_due()) tally_.record_steps(progress());
   const std::uint64_t every = options_.config.evaluate_every;
-  if (every > 0 && learner_->version() % every == 0 && evaluation_batches_ && !run_over() && !stopping_)
-    begin_evaluation();
+  if (every > 0 && learner_->version() % every == 0 && evaluations_.possible() && !run_over() && !stopping_)
+    begin_evaluation(Evaluations::Kind::on_the_way);
 }
 
 Tally::Progress Coordinator::progress() const {
   return {steps_done(), learner_->learning_rate(), static_cast<unsigned>(round_->nodes())};
 }
 
-void Coordinator::begin_evaluation() {
-  evaluating_ = true;
-  evaluations_.clear();
-  round_->begin_evaluation(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()),
-                           loop_.now(), evaluation_lease_size_.slots_max(may_use_cache()));
+void Coordinator::begin_evaluation(Evaluations::Kind kind) {
+  evaluations_.begin(kind);
+  round_->begin_evaluation(evaluations_.slots(), loop_.now(), samples_->slots_max(Work::evaluate));
 }
 
 // Nodes compute with what they are shown, which a lossy codec makes differ from the parameters. They go back
 // to that afterwards, so that the run has the same bits whether it was judged or not. No lease of a step is
 // out meanwhile.
 void Coordinator::begin_deciding_evaluation() {
-  deciding_ = true;
   if (!broadcast_->shown().empty()) {
-    exact_broadcast_.emplace(shape_, Broadcast::Options{options_.config.transport.generic(), part_floats_},
+    exact_broadcast_.emplace(shape_,
+                             Broadcast::Options{options_.config.transport.generic(), codecs_.part_floats()},
                              &pool_, loop_);
     for (auto& [id, session] : sessions_) session->forget_version();
   }
   gather_feedback();  // for the checkpoint after it: it comes up while the parameters go down
-  begin_evaluation();
+  begin_evaluation(Evaluations::Kind::deciding);
 }
 
 // Whether it is complete or not.
 void Coordinator::leave_evaluation() {
-  evaluating_ = deciding_ = false;
-  evaluations_.clear();
+  evaluations_.leave();
   round_->end_evaluation();
   if (!exact_broadcast_) return;
   exact_broadcast_.reset();
@@ -183,59 +178,28 @@ void Coordinator::leave_evaluation() {
 }
 
 void Coordinator::end_evaluation() {
-  // Along the tree: how the slots were cut into leases must not show.
-  Reduction tree(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()), 0);
-  std::vector<Reduction::Buffer> none;
-  double correct = 0;
-  for (const auto& [slot, part] : evaluations_) {
-    const Sums part_sums{part.loss_sum, part.samples};
-    (void)tree.add(part.block, std::make_unique<AlignedBuffer>(), part_sums, nullptr, none);
-    correct += static_cast<double>(part.correct);
-  }
-  Sums sums;
-  (void)tree.take(sums);
-  const auto samples = static_cast<double>(sums.samples);
-  evaluated_version_ = learner_->version();
-  evaluated_exactly_ = exact_broadcast_ || broadcast_->shown().empty();
-  // A model with a loss of its own gives no outputs that could be compared with classes.
-  const bool classifies = material_->evaluation->classes() > 0 && material_->loss != "own";
-  evaluation_ = {.loss = sums.loss / samples, .accuracy = classifies ? correct / samples : kUnknown};
-  tally_.evaluated(*evaluation_, sums.samples, steps_done());
-  if (options_.config.target_accuracy > 0) judge_target();
+  const bool exact = exact_broadcast_ || broadcast_->shown().empty();
+  const auto outcome = evaluations_.finish({learner_->version(), exact, out_of_time_});
+  tally_.evaluated(outcome.stats, outcome.samples, steps_done());
+  follow_target(outcome.target);
   leave_evaluation();
-  if (is_best()) {
-    checkpointed_version_.reset();  // what was saved of it does not say so
-    // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
-    // And nodes have gone on meanwhile: what they hold back now is of a later step.
-    const bool feedback_moved_on = nodes_hold_feedback() || feedback_of_step_;
-    if (options_.config.mode == Mode::sync && !run_over() && !feedback_moved_on) write_checkpoint();
-  }
+  if (!evaluations_.better_loss(learner_->version())) return;
+  checkpoints_.forget_saved();  // what was saved of it does not say that it is the best
+  // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
+  // And nodes have gone on meanwhile: what they hold back now is of a later step.
+  const bool feedback_moved_on = nodes_hold_feedback() || step_.has_changed_feedback();
+  if (options_.config.mode == Mode::sync && !run_over() && !feedback_moved_on) write_checkpoint();
 }
 
-// An evaluation on the way may be of what nodes were shown, and steps are under way behind it. So it only
-// stops new steps; when the open ones are committed, an evaluation of the parameters as they are decides.
-void Coordinator::judge_target() {
-  const double target = options_.config.target_accuracy;
-  const bool reached = evaluation_->accuracy >= target;
-  if (!target_in_sight_) {
-    if (!reached || deciding_ || out_of_time_) return;
-    target_in_sight_ = true;
-    round_->hold(true);
-    return;
-  }
-  if (!deciding_) return;
-  if (reached) return tally_.event(fmt::format("the target of {} is reached", target));
-  target_in_sight_ = false;
-  if (ending() || round_->finished()) return;
+void Coordinator::follow_target(Evaluations::Target target) {
+  const double accuracy = options_.config.target_accuracy;
+  if (target == Evaluations::Target::in_sight) round_->hold(true);
+  if (target == Evaluations::Target::reached)
+    tally_.event(fmt::format("the target of {} is reached", accuracy));
+  if (target != Evaluations::Target::missed || ending() || round_->finished()) return;
   tally_.event(
-      fmt::format("the parameters themselves do not reach the target of {}: training goes on", target));
+      fmt::format("the parameters themselves do not reach the target of {}: training goes on", accuracy));
   round_->hold(false);
-}
-
-// A loss that is no number is never the best.
-bool Coordinator::is_best() const {
-  if (evaluated_version_ != learner_->version() || !std::isfinite(evaluation_->loss)) return false;
-  return !best_loss_ || !std::isfinite(*best_loss_) || evaluation_->loss < *best_loss_;
 }
 
 bool Coordinator::run_over() const {
@@ -248,9 +212,9 @@ void Coordinator::try_finish() {
   const bool stop_now =
       stopping_ && (options_.config.mode == Mode::sync ? !step_must_end() : gave_up_ || round_->nodes() == 0);
   if (!gate_open() || !waiting_.empty() || !(stop_now || run_over())) return;
-  const bool evaluated = evaluated_version_ == learner_->version() && evaluated_exactly_;
-  if (!stopping_ && evaluation_batches_ && !evaluated) return begin_deciding_evaluation();
-  if (checkpointed_version_ != learner_->version()) return write_checkpoint();
+  const bool evaluated = evaluations_.is_exactly_of(learner_->version());
+  if (!stopping_ && evaluations_.possible() && !evaluated) return begin_deciding_evaluation();
+  if (!checkpoints_.has_saved(learner_->version())) return write_checkpoint();
   end(Status());
 }
 
@@ -264,58 +228,32 @@ CheckpointInfo Coordinator::info() const {
   info.duplicates_dropped += round_->duplicates_dropped();
   info.model = options_.config.model;
   info.model_fingerprint = learner_->model_fingerprint();
-  if (global_batch_) info.batch_growth = global_batch_->state();
+  if (step_.global_batch() != nullptr) info.batch_growth = step_.global_batch()->state();
   return info;
 }
 
 void Coordinator::write_checkpoint() {
-  assert(!writing_ && !learner_->next());
-  writing_ = true;
+  assert(!checkpoints_.in_progress() && !learner_->next());
+  checkpoints_.begin();
   round_->disturbed();
   broadcast_->show(*learner_);  // what nodes are shown must not change while it is written
   gather_feedback();
-  if (!feedback_->gathering()) write_gathered();
+  if (checkpoints_.may_write()) write_gathered();
 }
 
 void Coordinator::write_gathered() {
   auto blocks = learner_->blocks();
-  for (const NamedBlock& block : feedback_->blocks()) blocks.push_back(block);
+  for (const NamedBlock& block : checkpoints_.feedback().blocks()) blocks.push_back(block);
   if (!broadcast_->shown().empty()) blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
-  const bool best = is_best();
-  save(std::make_shared<Saving>(
-           Saving{info(), std::move(blocks), best, best ? std::optional(evaluation_->loss) : best_loss_}),
-       0);
-}
-
-// A full disk or a lack of descriptors may pass: it is tried again before the run is given up. Meanwhile
-// nodes compute, and commits wait.
-void Coordinator::save(const std::shared_ptr<const Saving>& saving, unsigned failures) {
-  const auto done = [this, saving, failures](const Recorder::Written& written) {
-    if (!written.status.ok() && written.status.error().kind == ErrorKind::diverged)
-      return fail(written.status.error());
-    retrying_ = !written.status.ok() && failures + 1 < kCheckpointTries && !over();
-    if (retrying_) {
-      const Duration delay = options_.checkpoint_retry * (1U << failures);
-      tally_.event(fmt::format("checkpoint of step {} failed: {}; trying again in {:.0f} s", written.step,
-                               written.status.error().message, seconds_of(delay)));
-      retry_timer_ = loop_.after(delay, [this, saving, failures] { save(saving, failures + 1); });
-      return;
-    }
-    writing_ = false;
-    checkpoint_due_ = loop_.now() + duration_of(options_.config.checkpoint_seconds);
-    checkpointed_version_ = saving->info.version;
-    if (!written.status.ok()) {
-      constexpr auto kAdvice = "writing a checkpoint; free some space and start the run again";
-      return fail(Error(written.status.error()).within(kAdvice));
-    }
-    best_loss_ = saving->best_loss;
-    tally_.event(fmt::format("checkpoint of step {}", written.step));
+  const auto best = evaluations_.better_loss(learner_->version());
+  checkpoints_.write({info(), std::move(blocks), best.has_value()}, [this, best](const Status& written) {
+    if (!written.ok()) return fail(written.error());
+    if (best) evaluations_.set_best_loss(*best);
     if (phase_ != Phase::training) return;
     if (!ending()) round_->hold(false);
     advance();
     pump();
-  };
-  recorder_.checkpoint(saving->info, saving->blocks, saving->best, options_.config.keep, done);
+  });
 }
 
 void Coordinator::stop(const std::string& reason) {
@@ -326,7 +264,7 @@ void Coordinator::stop(const std::string& reason) {
   if (phase_ == Phase::waiting) return end(Status());
   round_->hold(true);
   // What is committed is saved at once: the nodes that evaluate may be gone already.
-  if (evaluating_) leave_evaluation();
+  if (evaluations_.in_progress()) leave_evaluation();
   advance();
 }
 
@@ -347,6 +285,7 @@ void Coordinator::end(Status status) {
   if (round_ && phase_ == Phase::training) tally_.record_steps(progress());
   crew_at_end_ = crew();
   tally_.end();
+  checkpoints_.stop_trying();
   ended_ = loop_.now();
   phase_ = Phase::finishing;
   if (!on_finishing) return conclude(std::move(status));

@@ -17,7 +17,7 @@ Status Coordinator::check_books() const {
         connection.queued_frames() > limits.send_queue_frames_max)
       return corrupt(session->name() + "'s queue is past its bound");
   }
-  if (landings_.size() > sessions_.size()) return corrupt("contributions land for nodes that are gone");
+  if (step_.landings() > sessions_.size()) return corrupt("contributions land for nodes that are gone");
   return {};
 }
 
@@ -26,8 +26,8 @@ NodeTraffic Coordinator::traffic_of(const Session& session) const {
   return {.bytes_sent = link.bytes_received,
           .bytes_received = link.bytes_sent,
           .compression_ratio = session.compression_ratio(),
-          .codec_up = describe_up(session),
-          .codec_down = describe_down(session)};
+          .codec_up = codecs_.describe_up(session.id(), session.describe_up()),
+          .codec_down = codecs_.describe_down(session.describe_down())};
 }
 
 Summary Coordinator::summary() const {
@@ -43,7 +43,7 @@ Summary Coordinator::summary() const {
   summary.epochs = static_cast<double>(summary.samples) / static_cast<double>(material_->data->samples());
   summary.parameters_hash = learner_->parameters_hash();
   const bool cut_off = options_.config.mode == Mode::async && !(round_->drained() && waiting_.empty());
-  summary.audit = tally_.audit(batches_->sampler(), cut_off);
+  summary.audit = tally_.audit(samples_->sampler(), cut_off);
   summary.audit.slots_leased_again += round_->slots_leased_again();
   summary.audit.duplicates_dropped += round_->duplicates_dropped();
   report_growth(summary);
@@ -54,9 +54,11 @@ Summary Coordinator::summary() const {
 StatusReport Coordinator::status() {
   const RunConfig& config = options_.config;
   StatusReport report{.run = options_.run, .mode = std::string(name_of(config.mode))};
-  report.phase = phase_ == Phase::waiting ? "waiting for nodes" : evaluating_ ? "evaluating" : "training";
+  report.phase = phase_ == Phase::waiting     ? "waiting for nodes"
+                 : evaluations_.in_progress() ? "evaluating"
+                                              : "training";
   if (over() || stopping_) report.phase = "finishing";
-  if (retrying_) report.phase = "retrying a checkpoint";
+  if (checkpoints_.refused()) report.phase = "retrying a checkpoint";
   if (!material_) return report;
   report.step = steps_done();
   if (config.mode == Mode::sync) report.steps_total = round_->step_slots().steps();
@@ -76,8 +78,8 @@ StatusReport Coordinator::status() {
                             .lanes = tally_.lanes_of(id),
                             .round_trip_ms = seconds_of(session->connection().link().round_trip) * 1e3,
                             .late = round_->late(id),
-                            .codec_up = describe_up(*session),
-                            .codec_down = describe_down(*session)});
+                            .codec_up = codecs_.describe_up(id, session->describe_up()),
+                            .codec_down = codecs_.describe_down(session->describe_down())});
   }
   return report;
 }
