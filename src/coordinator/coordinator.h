@@ -266,7 +266,7 @@ class Coordinator final : private Session::Host {
   struct Unable {
     std::string who;
     std::string reason;
-    std::optional<Session::Slots> slots;
+    std::optional<LeasesOut::Slots> slots;
   };
   std::deque<Unable> unable_;
   Tally tally_;
