@@ -155,25 +155,22 @@ void Coordinator::arm_tick() {
 }
 
 void Coordinator::tick() {
-  if (phase_ != Phase::training) return;
+  if (!running()) return;
   const Instant now = loop_.now();
   const RunConfig& config = options_.config;
-  if (config.seconds > 0 && tally_.seconds() >= config.seconds && !out_of_time_) {
-    out_of_time_ = true;
-    round_->hold(true);
-  }
-  if (stopping_ && !checkpoints_.in_progress() && !busy_ && now - stop_asked_ > kStopPatience) {
+  if (phase_ == Phase::training && out_of_time()) close_run();
+  if (stopping() && !checkpoints_.in_progress() && !busy_ && now - *stop_asked_ > kStopPatience) {
     if (config.mode == Mode::sync) {
       log_.error("the nodes did not finish in time; the run goes on from the last checkpoint");
       return end(Status());
     }
-    gave_up_ = true;
+    phase_ = Phase::abandoning;
   }
   if (busy_) return;
   // An async run has a cursor only when nothing is out.
   if (config.mode == Mode::async && checkpoints_.is_due()) round_->hold(true);
   advance();
-  if (phase_ != Phase::training) return;
+  if (!running()) return;
   choose_codecs();
   bring_up_to_date();
   hand_over_feedback();
@@ -215,15 +212,14 @@ void Coordinator::ended(Session& session, const Error& reason) {
     catching_up_.erase(id);
     if (phase_ != Phase::ended) tally_.record_departure(id, reason.message);
     tally_.left(id, traffic_of(session), reason.message);
-    if (phase_ == Phase::training) tally_.event(fmt::format("{} left: {}", session.name(), reason.message));
-    if (phase_ == Phase::training && reason.kind == ErrorKind::invalid && nobody_can(session, reason))
-      fail(reason);
+    if (running()) tally_.event(fmt::format("{} left: {}", session.name(), reason.message));
+    if (running() && reason.kind == ErrorKind::invalid && nobody_can(session, reason)) fail(reason);
   } else if (!session.name().empty()) {
     log_.normal("{} ({}) did not come in: {}", session.name(), session.peer(), reason.message);
   } else {
     log_.verbose("{}: {}", session.peer(), reason.message);
   }
-  if (phase_ == Phase::training) pump();
+  if (running()) pump();
 }
 
 // One node that cannot compute may be broken; what two different nodes cannot, or the last one, nobody will.
@@ -241,7 +237,7 @@ bool Coordinator::nobody_can(const Session& session, const Error& reason) {
 
 // Leases go out as the round hands them out; a node that is to compute now gets the parameters first.
 void Coordinator::pump() {
-  if (phase_ != Phase::training || busy_) return;
+  if (!running() || busy_) return;
   // Each that waits for the gate is as large as the model.
   round_->pause_training(!gate_open() && waiting_.size() >= kWaitingPerNode * round_->nodes());
   for (const Grant& grant : round_->grants(loop_.now())) {
@@ -251,7 +247,7 @@ void Coordinator::pump() {
 
 Status Coordinator::send(const Grant& grant) {
   Session& session = *sessions_.at(grant.node);
-  if (stopping_) stop_asked_ = loop_.now();  // it is for a step that is to be ended
+  if (stopping()) stop_asked_ = loop_.now();  // it is for a step that is to be ended
   const bool train = grant.work == Work::train;
   const bool now = !train || options_.config.mode == Mode::async || grant.step == round_->front_step();
   if (now && session.version_sent() != learner_->version()) W5XDE_CHECK(send_parameters(session));
@@ -276,7 +272,7 @@ void Coordinator::send_newest(Session& session) {
 }
 
 void Coordinator::drained(Session& session) {
-  if (phase_ != Phase::training || options_.config.mode != Mode::sync || busy_) return;
+  if (!running() || options_.config.mode != Mode::sync || busy_) return;
   send_newest(session);
   send_ahead(session);
 }
@@ -285,7 +281,7 @@ Status Coordinator::contributed(Session& session, const Contribution& contributi
                                 Reduction::Buffer values) {
   tally_.computed(session.id(), contribution);
   step_.forget_landing(session.id());
-  if (phase_ != Phase::training) {
+  if (!running()) {
     learner_->give_back(std::move(values));
     return {};
   }
@@ -330,8 +326,7 @@ void Coordinator::check(Arrived arrived) {
 void Coordinator::answered(Arrived arrived) {
   const auto found = sessions_.find(arrived.node);
   // Its slots were leased again when it went.
-  if (found == sessions_.end() || phase_ != Phase::training)
-    return learner_->give_back(std::move(arrived.values));
+  if (found == sessions_.end() || !running()) return learner_->give_back(std::move(arrived.values));
   if (Status status = train_answer(*found->second, arrived); !status.ok())
     found->second->close(std::move(status).error());
   advance();
@@ -374,7 +369,7 @@ Status Coordinator::train_answer(Session& session, Arrived& arrived) {
   const bool stateless =
       contribution.coding.form != Form::gradient || gradient_codec_of(contribution.coding).stateless();
   if (stateless) return {};
-  if (stopping_) stop_asked_ = loop_.now();  // the step that must end goes on
+  if (stopping()) stop_asked_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.
   if (counted) {
     checkpoints_.feedback().changed(session.id());

@@ -68,9 +68,9 @@ class Coordinator final : private Session::Host {
 
   // How it ended, once it has: ok when the run is finished.
   const std::optional<Status>& outcome() const { return outcome_; }
-  bool stopped_early() const { return stopping_; }
+  bool stopped_early() const { return stop_asked_.has_value(); }
   // Some nodes are done with the step, and wait for the others.
-  bool step_ends_soon() const { return phase_ == Phase::training && round_->front_ends_soon(); }
+  bool step_ends_soon() const { return running() && round_->front_ends_soon(); }
   // Every peer has closed its end, or is not waited for any longer.
   bool nodes_gone() const;
 
@@ -86,7 +86,27 @@ class Coordinator final : private Session::Host {
   std::function<void()> on_finishing;
 
  private:
-  enum class Phase { waiting, training, finishing, ended };
+  // What may happen when. Evaluations and checkpoints have states of their own: both may be in progress at
+  // once, while a run trains, closes or stops.
+  //
+  //   waiting     for nodes. → training: enough are ready, or nothing is left to do. → finishing: stopped
+  //   training    steps are begun. → closing, stopping, finishing
+  //   closing     out of time, or the target is in sight: no step is begun, those that are open are
+  //               committed. → training: the target was missed, and time is left. → stopping, finishing
+  //   stopping    it was asked to: a step that must end is ended, what is committed is saved.
+  //               → abandoning, finishing
+  //   abandoning  async: nodes did not finish what they hold in time, and nobody waits for it. → finishing
+  //   finishing   what is to be measured of nodes is measured. → ended
+  //   ended       nodes are sent home, and there is an outcome
+  enum class Phase { waiting, training, closing, stopping, abandoning, finishing, ended };
+  bool stopping() const { return phase_ == Phase::stopping || phase_ == Phase::abandoning; }
+  // No step is begun any more: the run is over when those that are open are committed.
+  bool ending() const { return phase_ == Phase::closing || stopping(); }
+  bool running() const { return phase_ == Phase::training || ending(); }
+  bool over() const { return phase_ == Phase::finishing || phase_ == Phase::ended; }
+  bool out_of_time() const {
+    return options_.config.seconds > 0 && tally_.seconds() >= options_.config.seconds;
+  }
 
   Coordinator(Loop& loop, Options options, RunFolder folder, const Log& log);
 
@@ -160,7 +180,7 @@ class Coordinator final : private Session::Host {
   // at hand is evaluated.
   bool gate_open() const { return !checkpoints_.in_progress() && !evaluations_.in_progress(); }
   // A run that is stopped begins no step, but ends one of which parts are taken.
-  bool may_step() const { return !stopping_ || step_must_end(); }
+  bool may_step() const { return !stopping() || step_must_end(); }
   // The step at hand cannot be left: parts of it are taken, or error feedback is of that step by now, with a
   // node that has begun with it or here, from one that has left since.
   bool step_must_end() const {
@@ -198,10 +218,9 @@ class Coordinator final : private Session::Host {
   void begin_deciding_evaluation();
   void end_evaluation();
   void leave_evaluation();
+  void close_run();
   void follow_target(Evaluations::Target target);
   bool run_over() const;
-  // No step is begun any more: the run is over when those that are open are committed.
-  bool ending() const { return out_of_time_ || stopping_ || evaluations_.target_in_sight(); }
   void try_finish();
   void write_checkpoint();
   void write_gathered();
@@ -210,7 +229,6 @@ class Coordinator final : private Session::Host {
   void fail_diverged(std::string_view how);
   void end(Status status);
   void conclude(Status status);
-  bool over() const { return phase_ == Phase::finishing || phase_ == Phase::ended; }
   std::uint64_t steps_done() const;
   // Nodes that take part in a step; 0: all.
   std::size_t crew() const;
@@ -238,12 +256,8 @@ class Coordinator final : private Session::Host {
 
   Phase phase_ = Phase::waiting;
   std::optional<Status> outcome_;
-  bool stopping_ = false;
-  bool gave_up_ = false;  // async: stopping, and nodes did not finish what they hold in time
-  bool out_of_time_ = false;
-  Instant ended_;
   std::size_t crew_at_end_ = 0;
-  Instant stop_asked_;  // or when what it waits for last went on
+  std::optional<Instant> stop_asked_;  // or when what it waits for last went on
 
   // async: accepted, to be applied when the gate opens.
   struct Waiting {

@@ -53,7 +53,6 @@ class Evaluations {
   // All contributions are in.
   Outcome finish(const Of& of);
 
-  bool target_in_sight() const { return target_in_sight_; }
   bool is_of(std::uint64_t version) const { return of_ && of_->version == version; }
   bool is_exactly_of(std::uint64_t version) const { return is_of(version) && of_->exact; }
   // The loss of this version, if it is lower than that of the best that is saved.

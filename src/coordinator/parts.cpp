@@ -7,9 +7,9 @@ namespace w5xde {
 
 Status Coordinator::landing(Session& session, const Contribution& contribution, std::span<float> values,
                             std::uint64_t landed) {
-  if (phase_ != Phase::training || options_.config.mode != Mode::sync) return {};
+  if (!running() || options_.config.mode != Mode::sync) return {};
   // A step that is begun is ended, as long as it goes on, whoever brings it.
-  if (stopping_ && round_->awaits(session.id(), contribution.lease_id)) stop_asked_ = loop_.now();
+  if (stopping() && round_->awaits(session.id(), contribution.lease_id)) stop_asked_ = loop_.now();
   // One that is not finite is dealt with when all of it is here.
   if (!std::isfinite(contribution.loss_sum) || !session.arriving_finite()) {
     step_.forget_landing(session.id());
@@ -41,13 +41,13 @@ void Coordinator::step_parts() {
 void Coordinator::step_more_parts() {
   loop_.cancel(parts_timer_);
   parts_timer_ = loop_.after(Duration::zero(), [this] {
-    if (phase_ == Phase::training) step_parts();
+    if (running()) step_parts();
   });
 }
 
 // To a node that has leases of the next step, and has taken what it was sent before: nothing piles up for it.
 void Coordinator::send_ahead(Session& session) {
-  if (stopping_ || busy_ || !session.is_ready() || !learner_->next() ||
+  if (stopping() || busy_ || !session.is_ready() || !learner_->next() ||
       !session.has_lease_of(learner_->version() + 1))
     return;
   if (session.connection().queued_bytes() > 0) return;

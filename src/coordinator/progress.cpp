@@ -19,18 +19,17 @@ constexpr auto kFarewellPatience = std::chrono::seconds(30);
 
 // Everything that may have become possible, in order.
 void Coordinator::advance() {
-  if (phase_ != Phase::training || busy_) return;
+  if (!running() || busy_) return;
   // The best version is saved at once: not while another checkpoint is written.
   if (evaluations_.in_progress() && !checkpoints_.in_progress() && round_->evaluation_complete())
     end_evaluation();
   if (options_.config.mode == Mode::sync) {
-    while (phase_ == Phase::training && !busy_ && gate_open() && round_->front_complete() && may_step())
-      commit_step();
-    if (phase_ == Phase::training) step_parts();
+    while (running() && !busy_ && gate_open() && round_->front_complete() && may_step()) commit_step();
+    if (running()) step_parts();
   } else {
     commit_async();
   }
-  if (phase_ == Phase::training && !busy_) try_finish();
+  if (running() && !busy_) try_finish();
 }
 
 void Coordinator::heavy(std::uint64_t floats, const std::function<void()>& work,
@@ -50,12 +49,12 @@ void Coordinator::heavy(std::uint64_t floats, const std::function<void()>& work,
 
 // What had to wait while the learner was busy.
 void Coordinator::go_on() {
-  while (!busy_ && !arrived_.empty() && phase_ == Phase::training) {
+  while (!busy_ && !arrived_.empty() && running()) {
     Arrived next = std::move(arrived_.front());
     arrived_.pop_front();
     check(std::move(next));
   }
-  if (busy_ || phase_ != Phase::training) return;
+  if (busy_ || !running()) return;
   advance();
   pump();
   for (auto& [id, session] : sessions_) {
@@ -92,7 +91,7 @@ void Coordinator::finish_step(const Commit& commit) {
   begin_step();
   tally_.set_step(round_->front_step());
   const auto send_all = [this] {
-    if (stopping_) return;
+    if (stopping()) return;
     for (auto& [id, session] : sessions_) send_newest(*session);
   };
   // What a checkpoint asks of the nodes comes before what makes them go on.
@@ -101,14 +100,14 @@ void Coordinator::finish_step(const Commit& commit) {
   committed({sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots});
   if (!due) return;
   write_checkpoint();
-  if (phase_ == Phase::training) send_all();
+  if (running()) send_all();
 }
 
 void Coordinator::commit_async() {
-  while (!busy_ && gate_open() && !waiting_.empty() && phase_ == Phase::training) commit_waiting();
-  if (busy_ || !gate_open() || !waiting_.empty() || phase_ != Phase::training) return;
+  while (!busy_ && gate_open() && !waiting_.empty() && running()) commit_waiting();
+  if (busy_ || !gate_open() || !waiting_.empty() || !running()) return;
   tally_.set_step(round_->front_step());
-  if (round_->drained() && checkpoints_.is_due() && !stopping_) write_checkpoint();
+  if (round_->drained() && checkpoints_.is_due() && !stopping()) write_checkpoint();
 }
 
 void Coordinator::commit_waiting() {
@@ -141,7 +140,7 @@ void Coordinator::committed(const Tally::Commit& commit) {
   set_pace();
   if (tally_.row_due()) tally_.record_steps(progress());
   const std::uint64_t every = options_.config.evaluate_every;
-  if (every > 0 && learner_->version() % every == 0 && evaluations_.possible() && !run_over() && !stopping_)
+  if (every > 0 && learner_->version() % every == 0 && evaluations_.possible() && !run_over() && !stopping())
     begin_evaluation(Evaluations::Kind::on_the_way);
 }
 
@@ -179,7 +178,7 @@ void Coordinator::leave_evaluation() {
 
 void Coordinator::end_evaluation() {
   const bool exact = exact_broadcast_ || broadcast_->shown().empty();
-  const auto outcome = evaluations_.finish({learner_->version(), exact, out_of_time_});
+  const auto outcome = evaluations_.finish({learner_->version(), exact, out_of_time()});
   tally_.evaluated(outcome.stats, outcome.samples, steps_done());
   follow_target(outcome.target);
   leave_evaluation();
@@ -193,13 +192,19 @@ void Coordinator::end_evaluation() {
 
 void Coordinator::follow_target(Evaluations::Target target) {
   const double accuracy = options_.config.target_accuracy;
-  if (target == Evaluations::Target::in_sight) round_->hold(true);
+  if (target == Evaluations::Target::in_sight) close_run();
   if (target == Evaluations::Target::reached)
     tally_.event(fmt::format("the target of {} is reached", accuracy));
-  if (target != Evaluations::Target::missed || ending() || round_->finished()) return;
+  if (target != Evaluations::Target::missed || stopping() || out_of_time() || round_->finished()) return;
   tally_.event(
       fmt::format("the parameters themselves do not reach the target of {}: training goes on", accuracy));
+  phase_ = Phase::training;
   round_->hold(false);
+}
+
+void Coordinator::close_run() {
+  phase_ = Phase::closing;
+  round_->hold(true);
 }
 
 bool Coordinator::run_over() const {
@@ -209,11 +214,12 @@ bool Coordinator::run_over() const {
 void Coordinator::try_finish() {
   // A step of which parts are taken cannot be saved. An async run waits for what is out while there is
   // anybody to bring it.
-  const bool stop_now =
-      stopping_ && (options_.config.mode == Mode::sync ? !step_must_end() : gave_up_ || round_->nodes() == 0);
+  const bool stop_now = stopping() && (options_.config.mode == Mode::sync
+                                           ? !step_must_end()
+                                           : phase_ == Phase::abandoning || round_->nodes() == 0);
   if (!gate_open() || !waiting_.empty() || !(stop_now || run_over())) return;
   const bool evaluated = evaluations_.is_exactly_of(learner_->version());
-  if (!stopping_ && evaluations_.possible() && !evaluated) return begin_deciding_evaluation();
+  if (!stopping() && evaluations_.possible() && !evaluated) return begin_deciding_evaluation();
   if (!checkpoints_.has_saved(learner_->version())) return write_checkpoint();
   end(Status());
 }
@@ -249,7 +255,7 @@ void Coordinator::write_gathered() {
   checkpoints_.write({info(), std::move(blocks), best.has_value()}, [this, best](const Status& written) {
     if (!written.ok()) return fail(written.error());
     if (best) evaluations_.set_best_loss(*best);
-    if (phase_ != Phase::training) return;
+    if (!running()) return;
     if (!ending()) round_->hold(false);
     advance();
     pump();
@@ -257,11 +263,11 @@ void Coordinator::write_gathered() {
 }
 
 void Coordinator::stop(const std::string& reason) {
-  if (over() || stopping_) return;
+  if (over() || stopping()) return;
   log_.normal("{}: saving what is committed", reason);
-  stopping_ = true;
   stop_asked_ = loop_.now();
   if (phase_ == Phase::waiting) return end(Status());
+  phase_ = Phase::stopping;
   round_->hold(true);
   // What is committed is saved at once: the nodes that evaluate may be gone already.
   if (evaluations_.in_progress()) leave_evaluation();
@@ -282,11 +288,10 @@ void Coordinator::fail(Error error) {
 }
 
 void Coordinator::end(Status status) {
-  if (round_ && phase_ == Phase::training) tally_.record_steps(progress());
+  if (round_ && running()) tally_.record_steps(progress());
   crew_at_end_ = crew();
   tally_.end();
   checkpoints_.stop_trying();
-  ended_ = loop_.now();
   phase_ = Phase::finishing;
   if (!on_finishing) return conclude(std::move(status));
   // After what it is doing: the summary is of all that.
@@ -295,9 +300,9 @@ void Coordinator::end(Status status) {
 
 void Coordinator::conclude(Status status) {
   background_.reset();
-  const std::string farewell = !status.ok() ? "the run failed: " + status.error().message
-                               : stopping_  ? "the coordinator was stopped; the run can be resumed"
-                                            : "the run is finished";
+  const std::string farewell = !status.ok()  ? "the run failed: " + status.error().message
+                               : stop_asked_ ? "the coordinator was stopped; the run can be resumed"
+                                             : "the run is finished";
   for (auto& [id, session] : sessions_) {
     if (session->is_ready()) tally_.record_departure(id, farewell);
   }
@@ -309,7 +314,8 @@ void Coordinator::conclude(Status status) {
 }
 
 bool Coordinator::nodes_gone() const {
-  return (sessions_.empty() && parting_.empty()) || (outcome_ && loop_.now() - ended_ >= kFarewellPatience);
+  return (sessions_.empty() && parting_.empty()) ||
+         (outcome_ && loop_.now() - tally_.ended() >= kFarewellPatience);
 }
 
 std::size_t Coordinator::crew() const {

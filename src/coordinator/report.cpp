@@ -57,7 +57,7 @@ StatusReport Coordinator::status() {
   report.phase = phase_ == Phase::waiting     ? "waiting for nodes"
                  : evaluations_.in_progress() ? "evaluating"
                                               : "training";
-  if (over() || stopping_) report.phase = "finishing";
+  if (over() || stopping()) report.phase = "finishing";
   if (checkpoints_.refused()) report.phase = "retrying a checkpoint";
   if (!material_) return report;
   report.step = steps_done();

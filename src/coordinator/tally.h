@@ -37,6 +37,7 @@ class Tally {
   // The clock of training runs between these two.
   void begin() { begun_ = row_since_ = progress_due_ = loop_.now(); }
   void end() { ended_ = loop_.now(); }
+  Instant ended() const { return ended_; }
   // Of training, with those before this process.
   double seconds() const;
 

@@ -170,7 +170,7 @@ void Coordinator::drop_silent() {
 
 // Not when the run has ended meanwhile: what nodes that are sent home hold back would be missing.
 void Coordinator::write_once_gathered() {
-  if (phase_ == Phase::training && checkpoints_.may_write()) write_gathered();
+  if (running() && checkpoints_.may_write()) write_gathered();
 }
 
 Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<const float> feedback) {
@@ -189,7 +189,7 @@ Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<
 void Coordinator::hand_over_feedback() {
   // The heir's copy, if it is on its way, is from before.
   if (!checkpoints_.feedback().orphaned() || checkpoints_.feedback().gathering() ||
-      checkpoints_.in_progress() || phase_ != Phase::training)
+      checkpoints_.in_progress() || !running())
     return;
   const auto heir = std::ranges::find_if(sessions_, [&](const auto& member) {
     return member.second->is_ready() && !member.second->is_leaving() && round_->takes_part(member.first) &&
@@ -202,7 +202,7 @@ void Coordinator::hand_over_feedback() {
 }
 
 void Coordinator::feedback_gone(const Session& session) {
-  if (session.has_feedback() && phase_ == Phase::training) {
+  if (session.has_feedback() && running()) {
     tally_.feedback_lost();
     tally_.event(fmt::format("what {} had still to say of its gradients is lost with it", session.name()));
   }
