@@ -23,17 +23,11 @@ constexpr auto kTick = std::chrono::milliseconds(20);
 constexpr auto kStopPatience = std::chrono::seconds(5);
 // Past max_staleness a contribution counts less, past this many times that it is refused.
 constexpr std::uint64_t kRefusedStaleness = 4;
-constexpr std::size_t kUnableKept = 20;
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;
 
 Round::Computing computing_of(const Contribution& contribution) {
   return {static_cast<double>(contribution.compute_ns) * 1e-9, contribution.lanes};
-}
-
-Error refuted(std::uint64_t step, SlotBlock block) {
-  return corrupt(fmt::format("its gradient of slots {}…{} of step {} is not finite, another node's is",
-                             block.first_slot, block.end() - 1, step));
 }
 
 }  // namespace
@@ -224,14 +218,7 @@ void Coordinator::ended(Session& session, const Error& reason) {
 
 // One node that cannot compute may be broken; what two different nodes cannot, or the last one, nobody will.
 bool Coordinator::nobody_can(const Session& session, const Error& reason) {
-  const Unable now{session.identity(), reason.message, session.oldest_lease()};
-  const bool agreed = std::ranges::any_of(unable_, [&](const Unable& before) {
-    const bool same_slots = before.slots && now.slots && before.slots->step == now.slots->step &&
-                            before.slots->block.overlaps(now.slots->block);
-    return before.who != now.who && (same_slots || before.reason == now.reason);
-  });
-  unable_.push_back(now);
-  if (unable_.size() > kUnableKept) unable_.pop_front();
+  const bool agreed = checks_.unable(session.identity(), reason.message, session.oldest_lease());
   return agreed || round_->nodes() == 0;
 }
 
@@ -415,24 +402,19 @@ Status Coordinator::bad_answer(Session& session, const Contribution& contributio
   const SlotBlock block = contribution.block;
   const auto rejection = round_->reject(session.id(), contribution.lease_id, block, Round::Next::another);
   if (rejection == Round::Rejection::unknown) return {};
-  if (rejection == Round::Rejection::settled) return refuted(contribution.step, block);
+  if (rejection == Round::Rejection::settled) return AnswerChecks::refuted(contribution);
   tally_.event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite",
                            session.name(), block.first_slot, block.end() - 1, contribution.step));
-  const auto said = doubts_.add(contribution.step, block, session.id(), session.identity());
-  const bool alone = said == Doubts::Said::twice_by_one && round_->nodes_on_time() <= 1;
-  if (said != Doubts::Said::by_two && !alone) return {};
-  fail(diverged(
-      fmt::format("training diverged at step {}: the gradient of slots {}…{} is not finite, twice{}. Lower "
-                  "--learning-rate or set --clip-norm, and go on from the last checkpoint",
-                  contribution.step, block.first_slot, block.end() - 1,
-                  alone ? " (only one node was there to compute it)" : "")));
+  const bool alone = round_->nodes_on_time() <= 1;
+  if (auto error = checks_.not_finite(contribution, session.id(), session.identity(), alone))
+    fail(std::move(*error));
   return {};
 }
 
 void Coordinator::drop_refuted(const Session& session, const Contribution& contribution) {
-  for (const NodeId id : doubts_.refuted_by(contribution.step, contribution.block, session.identity())) {
+  for (const NodeId id : checks_.refuted_by(contribution, session.identity())) {
     if (const auto node = sessions_.find(id); node != sessions_.end())
-      node->second->close(refuted(contribution.step, contribution.block));
+      node->second->close(AnswerChecks::refuted(contribution));
   }
 }
 

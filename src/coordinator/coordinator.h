@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "coordinator/answer_checks.h"
 #include "coordinator/checkpoints.h"
 #include "coordinator/codec_choice.h"
 #include "coordinator/evaluations.h"
@@ -19,7 +20,6 @@
 #include "coordinator/tally.h"
 #include "learn/learner.h"
 #include "learn/step_in_progress.h"
-#include "lease/doubts.h"
 #include "lease/round.h"
 #include "net/listener.h"
 #include "run/run_config.h"
@@ -269,20 +269,13 @@ class Coordinator final : private Session::Host {
   bool busy_ = false;
   std::deque<Arrived> arrived_;  // while it is
   Loop::TimerId parts_timer_ = 0;
-  Doubts doubts_;
+  AnswerChecks checks_;
 
   Evaluations evaluations_;
   // An evaluation that decides is of the parameters that would be saved. Where nodes were shown others, they
   // are sent these for as long as it takes.
   std::optional<Broadcast> exact_broadcast_;
 
-  // Nodes that left because they could not compute a lease, and what the last of those leases was.
-  struct Unable {
-    std::string who;
-    std::string reason;
-    std::optional<LeasesOut::Slots> slots;
-  };
-  std::deque<Unable> unable_;
   Tally tally_;
   Checkpoints checkpoints_;
   std::unique_ptr<Background> background_;
