@@ -84,7 +84,7 @@ class TurnProgress {
   TurnProgress(const TurnProgress&) = delete;
   TurnProgress& operator=(const TurnProgress&) = delete;
 
-  // Each is expected to take so many seconds.
+  // Each is expected to take `seconds`.
   void begin_turn(const Cell& cell, unsigned round, double seconds) {
     begin(fmt::format("[{}/{}] {}, round {} of {}", ++done_, turns_, name_of(cell), round + 1, rounds_),
           seconds);

@@ -1,4 +1,4 @@
-// report.json: rows of one shape, whichever part they belong to; a number that is not known is null.
+// report.json: rows of one shape in every part; a number that is not known is null.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -144,7 +144,7 @@ TEST(BenchReportTest, rounds_of_a_forecast_come_one_by_one) {
   EXPECT_EQ(forecast.batches(), 200);
   EXPECT_DOUBLE_EQ(forecast.slot_seconds(), 2e-5);
   EXPECT_EQ(forecast.bottleneck, "coordinator");
-  EXPECT_EQ(forecast.problem, "no engine") << "of whichever round";
+  EXPECT_EQ(forecast.problem, "no engine") << "of any round";
 }
 
 TEST(ReportJsonTest, what_is_written_is_read_back) {

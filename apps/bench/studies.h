@@ -35,7 +35,7 @@ double warm_up_seconds(const Cell& cell);
 
 // What a run of this cell is.
 Words run_flags(const Cell& cell, unsigned nodes);
-// What `w5xde train` is asked for in this cell: to warm up, and then so many seconds.
+// What `w5xde train` is asked for in this cell: to warm up, and then to train for `seconds`.
 Words flags_of(const Cell& cell, unsigned nodes, double seconds);
 
 // "adaptive, 2M, 100mbit", and what else sets the cell apart.

@@ -193,7 +193,7 @@ std::vector<Setting> network_settings(RunConfig& c) {
       setting("part-bytes",
               "larger models travel in parts of this size, so that both directions are busy; 0: whole", kFree,
               c.transport.part_bytes),
-      setting("crew", "how many nodes take part in a step: auto (as many as make it faster), all", kFree,
+      setting("workers", "nodes that work in a step: auto (as many as make it faster), all", kFree,
               c.transport.who_works, parse_who_works),
       setting("turns", "let nodes that share a machine's cores take turns", kFree, c.turns),
   };

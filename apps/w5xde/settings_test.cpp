@@ -98,7 +98,7 @@ const Given kOther = {{"model", "mlp:10,20,10"},
                       {"quick-ack", "false"},
                       {"sample-cache", "on"},
                       {"part-bytes", "65536"},
-                      {"crew", "all"},
+                      {"workers", "all"},
                       {"turns", "false"},
                       {"checkpoint-seconds", "0.25"},
                       {"keep", "8"},
@@ -216,7 +216,7 @@ TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_noth
                                                         {"schedule", "sometimes"},
                                                         {"codec", "snappy"},
                                                         {"gradient-codec", "topk:2"},
-                                                        {"crew", "some"}}) {
+                                                        {"workers", "some"}}) {
     const auto before = all_of(config);
     const Status status = apply(settings, {{name, value}});
     ASSERT_FALSE(status.ok()) << name << " = " << value;

@@ -1,4 +1,4 @@
-// What the engine asks of a model, whichever way it came to be: built in, or read from a TorchScript file.
+// What the engine asks of a model, built in or read from a TorchScript file.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -21,21 +21,13 @@ Learner::Counts learner_counts(const CheckpointInfo& info) {
 // How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
 // parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);
-constexpr std::uint32_t kEvaluationBatch = 256;
-constexpr auto kProgressEvery = std::chrono::seconds(1);
 // Past max_staleness a contribution counts less, past this many times that it is refused.
 constexpr std::uint64_t kRefusedStaleness = 4;
-constexpr std::size_t kDeparturesKept = 20;
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;
 
 Computing computing_of(const Contribution& contribution) {
   return {static_cast<double>(contribution.compute_ns) * 1e-9, contribution.lanes};
-}
-
-Error refuted(std::uint64_t step, SlotBlock block) {
-  return corrupt(fmt::format("its gradient of slots {}…{} of step {} is not finite, another node's is",
-                             block.first_slot, block.end() - 1, step));
 }
 
 }  // namespace
@@ -45,12 +37,17 @@ Coordinator::Coordinator(Loop& loop, Options options, RunFolder folder, const Lo
       options_(std::move(options)),
       log_(log),
       pool_(options_.threads),
+      step_(&pool_),
+      tally_(loop, recorder_, log),
+      checkpoints_(loop, recorder_, tally_,
+                   {.every = duration_of(options_.config.checkpoint_seconds),
+                    .retry = options_.checkpoint_retry,
+                    .keep = options_.config.keep}),
       background_(loop.background()),
       recorder_(loop, std::move(folder), options_.database, log) {}
 
 Coordinator::~Coordinator() {
   loop_.cancel(tick_timer_);
-  loop_.cancel(retry_timer_);
   loop_.cancel(parts_timer_);
 }
 
@@ -93,60 +90,52 @@ bool Coordinator::has_room_for(const Stream& newcomer) const {
 Status Coordinator::begin(Material material) {
   const RunConfig& config = options_.config;
   const CheckpointInfo& from = material.checkpoint.info();
-  batches_.emplace(
-      material.data,
-      Sampler::Options{.samples = material.data->samples(), .batch = config.batch, .seed = config.seed},
-      &pool_);
-  const std::uint64_t slots_per_epoch = batches_->sampler().slots_per_epoch();
-  const std::uint64_t slots_total = config.slots_total(slots_per_epoch);
+  W5XDE_TRY(samples_, LeaseSamples::make(config, material.data, material.evaluation, &pool_));
+  const std::uint64_t slots_per_epoch = samples_->sampler().slots_per_epoch();
+  OptimizerOptions optimizer = config.optimizer;
+  if (CodecChoice::nodes_gather_momentum(config)) optimizer.momentum = 0;
   W5XDE_TRY(const Schedule schedule, config.schedule_over(config.steps_total(slots_per_epoch)));
   W5XDE_TRY(
       learner_,
       Learner::from(material.checkpoint, learner_counts(material.checkpoint.info()),
-                    {.optimizer = optimizer_options(), .schedule = schedule, .clip_norm = config.clip_norm},
-                    &pool_));
+                    {.optimizer = optimizer, .schedule = schedule, .clip_norm = config.clip_norm}, &pool_));
   shape_ = {learner_->parameters(), learner_->floats()};
   W5XDE_CHECK(begin_transfer(material.checkpoint));
-  W5XDE_CHECK(check_lease_size(material));
-  round_.emplace(Round::Options{.mode = config.mode,
-                                .slots = config.step_slots(),
-                                .slots_total = slots_total,
-                                .first_step = from.step,
-                                .first_slot = from.data_cursor(),
-                                .slots_ahead = from.slots_ahead,
-                                .grain = grain(),
-                                .steps_total = config.steps,
-                                .lease_slots_max = lease_size_.slots_max(may_use_cache()),
-                                .halves = config.growth.grows(),
-                                .fastest = config.transport.who_works == WhoWorks::fastest,
-                                .lanes = config.threads == 1});
+  round_.emplace(
+      Round::Options{.mode = config.mode,
+                     .slots = config.step_slots(),
+                     .slots_total = config.slots_total(slots_per_epoch),
+                     .first_step = from.step,
+                     .first_slot = from.data_cursor(),
+                     .slots_ahead = from.slots_ahead,
+                     .grain = lease_grain(config.transport.gradient_codec.codec, config.step_slots()),
+                     .steps_total = config.steps,
+                     .lease_slots_max = samples_->slots_max(Work::train),
+                     .halves = config.growth.grows(),
+                     .fastest = config.transport.who_works == WhoWorks::fastest,
+                     .lanes = config.threads == 1});
   W5XDE_CHECK(begin_growth(from));
-  begin_reduction();
-  if (material.evaluation) {
-    const bool generic = config.transport.generic();
-    const std::uint32_t evaluation_batch = batch_that_fits(*material.evaluation, kEvaluationBatch, generic);
-    evaluation_lease_size_ = LeaseSize::of(*material.evaluation, evaluation_batch, generic);
-    evaluation_batches_.emplace(
-        material.evaluation,
-        Sampler::Options{
-            .samples = material.evaluation->samples(), .batch = evaluation_batch, .shuffle = false});
-  }
-  counted_ = from;
-  committed_slots_ = CommittedSlots(from.data_cursor());
-  for (const auto& [first, end] : from.slots_ahead) committed_slots_.add(first, end - first);
+  begin_step();
+  tally_.resume(from, config.mode == Mode::sync ? from.step : learner_->version());
   set_pace();
-  seconds_before_ = from.seconds;
-  // The best checkpoint stays that until an evaluation is better than its own.
-  const RunFolder& folder = recorder_.folder();
-  if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
-    best_loss_ = best->info().evaluation_loss;
-  checkpointed_version_ = from.version;
-  recorder_.resume({.step = steps_done(), .checkpoint_step = from.step, .seconds = from.seconds});
+  begin_evaluations(material);
   offer_ = make_offer(material);
   material_.emplace(std::move(material));
   for (auto& [id, session] : sessions_) session->offer();
   if (run_over()) start_training();  // a finished run that is started again only says so
   return {};
+}
+
+void Coordinator::begin_evaluations(const Material& material) {
+  // The best checkpoint stays that until an evaluation is better than its own.
+  Evaluations::Options options{.target_accuracy = options_.config.target_accuracy};
+  const RunFolder& folder = recorder_.folder();
+  if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
+    options.best_loss = best->info().evaluation_loss;
+  options.slots = samples_->evaluation_slots();
+  // A model with a loss of its own gives no outputs that could be compared with classes.
+  options.classifies = material.evaluation && material.evaluation->classes() > 0 && material.loss != "own";
+  evaluations_ = Evaluations(options);
 }
 
 void Coordinator::arm_tick() {
@@ -157,32 +146,28 @@ void Coordinator::arm_tick() {
 }
 
 void Coordinator::tick() {
-  if (phase_ != Phase::training) return;
+  if (!running()) return;
   const Instant now = loop_.now();
   const RunConfig& config = options_.config;
-  if (config.seconds > 0 && seconds() >= config.seconds && !out_of_time_) {
-    out_of_time_ = true;
-    round_->hold(true);
-  }
-  if (stopping_ && !writing_ && !busy_ && now - stop_asked_ > kStopPatience) {
+  if (phase_ == Phase::training && out_of_time()) close_run();
+  if (stopping() && !checkpoints_.in_progress() && !busy_ && now - *stop_asked_ > kStopPatience) {
     if (config.mode == Mode::sync) {
       log_.error("the nodes did not finish in time; the run goes on from the last checkpoint");
       return end(Status());
     }
-    gave_up_ = true;
+    phase_ = Phase::abandoning;
   }
   if (busy_) return;
   // An async run has a cursor only when nothing is out.
-  if (config.mode == Mode::async && now >= checkpoint_due_) round_->hold(true);
+  if (config.mode == Mode::async && checkpoints_.is_due()) round_->hold(true);
   advance();
-  if (phase_ != Phase::training) return;
-  choose_gradient_codecs();
+  if (!running()) return;
+  choose_codecs();
   bring_up_to_date();
   hand_over_feedback();
   drop_silent();
   pump();
-  if (now >= progress_due_) {
-    progress_due_ = now + kProgressEvery;
+  if (tally_.progress_due()) {
     measure_links();
     if (on_progress) on_progress(status());
   }
@@ -195,18 +180,7 @@ Status Coordinator::ready(Session& session) {
   round_->join(session.id(), place, swap_in_seconds(session));
   round_->set_up_to_date(session.id(), !calls_newcomers());
   round_->set_exchange_seconds(session.id(), session.exchange_seconds());
-  ++nodes_seen_;
-  if (engine_.empty()) engine_ = session.about().engine;
-  if (processor_.empty()) processor_ = session.about().processor;
-  event(fmt::format("{} joined from {} ({})", session.name(), session.peer(), session.about().engine));
-  if (session.about().engine != engine_ || session.about().processor != processor_) {
-    log_.normal(
-        "{} computes with {} on {}, others with {} on {}: the last bits of the result may depend on who "
-        "computes what",
-        session.name(), session.about().engine, session.about().processor, engine_, processor_);
-  }
-  session.joined_seconds = seconds();
-  recorder_.add(node_row(session));
+  tally_.joined(session.id(), session.name(), session.peer(), about);
   if (phase_ == Phase::waiting && round_->nodes() >= options_.nodes_awaited) start_training();
   if (phase_ != Phase::waiting) pump();
   return {};
@@ -214,9 +188,8 @@ Status Coordinator::ready(Session& session) {
 
 void Coordinator::start_training() {
   phase_ = Phase::training;
-  begun_ = row_since_ = loop_.now();
-  checkpoint_due_ = begun_ + duration_of(options_.config.checkpoint_seconds);
-  progress_due_ = begun_;
+  tally_.begin();
+  checkpoints_.set_due();
   advance();
 }
 
@@ -224,47 +197,32 @@ void Coordinator::ended(Session& session, const Error& reason) {
   const NodeId id = session.id();
   parting_.insert(sessions_.extract(id));
   if (session.is_ready()) {
+    const NodeTraffic traffic = traffic_of(session);
     round_->leave(id);
-    forget_landing(id);
+    step_.forget_landing(id);
     feedback_gone(session);
     catching_up_.erase(id);
-    session.update_tally();
-    session.tally.codec_up = describe_up(session);
-    session.tally.codec_down = describe_down(session);
-    keep_stay(session.tally);
-    departures_.push_back({.name = session.name(),
-                           .seconds = seconds(),
-                           .reason = reason.message,
-                           .batches = session.tally.batches});
-    if (departures_.size() > kDeparturesKept) departures_.pop_front();
-    if (phase_ != Phase::ended) record_departure(session, reason.message);
-    if (phase_ == Phase::training) event(fmt::format("{} left: {}", session.name(), reason.message));
-    if (phase_ == Phase::training && reason.kind == ErrorKind::invalid && nobody_can(session, reason))
-      fail(reason);
+    if (phase_ != Phase::ended) tally_.record_departure(id, reason.message);
+    tally_.left(id, traffic, reason.message);
+    if (running()) tally_.event(fmt::format("{} left: {}", session.name(), reason.message));
+    if (running() && reason.kind == ErrorKind::invalid && nobody_can(session, reason)) fail(reason);
   } else if (!session.name().empty()) {
     log_.normal("{} ({}) did not come in: {}", session.name(), session.peer(), reason.message);
   } else {
     log_.verbose("{}: {}", session.peer(), reason.message);
   }
-  if (phase_ == Phase::training) pump();
+  if (running()) pump();
 }
 
 // One node that cannot compute may be broken; what two different nodes cannot, or the last one, nobody will.
 bool Coordinator::nobody_can(const Session& session, const Error& reason) {
-  const Unable now{session.identity(), reason.message, session.oldest_lease()};
-  const bool agreed = std::ranges::any_of(unable_, [&](const Unable& before) {
-    const bool same_slots = before.slots && now.slots && before.slots->step == now.slots->step &&
-                            before.slots->block.overlaps(now.slots->block);
-    return before.who != now.who && (same_slots || before.reason == now.reason);
-  });
-  unable_.push_back(now);
-  if (unable_.size() > kDeparturesKept) unable_.pop_front();
+  const bool agreed = checks_.unable(session.identity(), reason.message, session.oldest_lease());
   return agreed || round_->nodes() == 0;
 }
 
 // Leases go out as the round hands them out; a node that is to compute now gets the parameters first.
 void Coordinator::pump() {
-  if (phase_ != Phase::training || busy_) return;
+  if (!running() || busy_) return;
   // Each that waits for the gate is as large as the model.
   round_->pause_training(!gate_open() && waiting_.size() >= kWaitingPerNode * round_->nodes());
   for (const Grant& grant : round_->grants(loop_.now())) {
@@ -274,7 +232,7 @@ void Coordinator::pump() {
 
 Status Coordinator::send(const Grant& grant) {
   Session& session = *sessions_.at(grant.node);
-  if (stopping_) stop_asked_ = loop_.now();  // it is for a step that is to be ended
+  if (stopping()) stop_asked_ = loop_.now();  // it is for a step that is to be ended
   const bool train = grant.work == Work::train;
   const bool now = !train || options_.config.mode == Mode::async || grant.step == round_->front_step();
   if (now && session.version_sent() != learner_->version()) W5XDE_CHECK(send_parameters(session));
@@ -282,10 +240,12 @@ Status Coordinator::send(const Grant& grant) {
   const std::uint64_t ahead =
       options_.config.mode == Mode::sync && train ? grant.step - round_->front_step() : 0;
   return session.send_lease(grant, learner_->version() + ahead, step_seed(options_.config.seed, grant.step),
-                            batch_for(session, grant),
+                            uses_cache(session)
+                                ? samples_->make_lacking(grant, round_->step_slots(), session.kept())
+                                : samples_->make_batch(grant, round_->step_slots()),
                             {.generic = options_.config.transport.generic(),
-                             .codec = codec_down(),
-                             .answer = answer_form(session)});
+                             .codec = codecs_.codec_down(),
+                             .answer = codecs_.answer_form(session.id())});
 }
 
 // To a node that has leases of the new front step already. One that has not even taken the last version (it
@@ -297,26 +257,16 @@ void Coordinator::send_newest(Session& session) {
 }
 
 void Coordinator::drained(Session& session) {
-  if (phase_ != Phase::training || options_.config.mode != Mode::sync || busy_) return;
+  if (!running() || options_.config.mode != Mode::sync || busy_) return;
   send_newest(session);
   send_ahead(session);
 }
 
-void Coordinator::tell(Session& session, const Contribution& contribution) {
-  NodeSummary& tally = session.tally;
-  tally.compute_seconds += computing_of(contribution).seconds;
-  tally.lanes = std::max<std::uint64_t>(tally.lanes, contribution.lanes);
-  tally.network_seconds += static_cast<double>(contribution.wait_ns) * 1e-9;
-  tally.compression_seconds += static_cast<double>(contribution.codec_ns) * 1e-9;
-  tally.loop_longest_seconds =
-      std::max(tally.loop_longest_seconds, static_cast<double>(contribution.loop_ns) * 1e-9);
-}
-
 Status Coordinator::contributed(Session& session, const Contribution& contribution,
                                 Reduction::Buffer values) {
-  tell(session, contribution);
-  forget_landing(session.id());
-  if (phase_ != Phase::training) {
+  tally_.computed(session.id(), contribution);
+  step_.forget_landing(session.id());
+  if (!running()) {
     learner_->give_back(std::move(values));
     return {};
   }
@@ -361,8 +311,7 @@ void Coordinator::check(Arrived arrived) {
 void Coordinator::answered(Arrived arrived) {
   const auto found = sessions_.find(arrived.node);
   // Its slots were leased again when it went.
-  if (found == sessions_.end() || phase_ != Phase::training)
-    return learner_->give_back(std::move(arrived.values));
+  if (found == sessions_.end() || !running()) return learner_->give_back(std::move(arrived.values));
   if (Status status = train_answer(*found->second, arrived); !status.ok())
     found->second->close(std::move(status).error());
   advance();
@@ -371,10 +320,9 @@ void Coordinator::answered(Arrived arrived) {
 
 void Coordinator::add_up(const Contribution& contribution, Reduction::Buffer values) {
   const Sums sums{contribution.loss_sum, contribution.samples};
-  const std::uint64_t floats = learner_->floats() - reduction_->taken();
+  const std::uint64_t floats = learner_->floats() - step_.taken();
   if (floats <= options_.inline_floats) {
-    const Status added =
-        reduction_->add(contribution.block, std::move(values), sums, &pool_, learner_->spare());
+    const Status added = step_.add(contribution.block, std::move(values), sums, learner_->spare());
     if (!added.ok()) fail(added.error());
     return;
   }
@@ -387,7 +335,7 @@ void Coordinator::add_up(const Contribution& contribution, Reduction::Buffer val
   heavy(
       floats,
       [this, addition, sums, block = contribution.block] {
-        addition->status = reduction_->add(block, std::move(addition->values), sums, &pool_, addition->spare);
+        addition->status = step_.add(block, std::move(addition->values), sums, addition->spare);
       },
       [this, addition] {
         for (auto& buffer : addition->spare) learner_->give_back(std::move(buffer));
@@ -406,11 +354,11 @@ Status Coordinator::train_answer(Session& session, Arrived& arrived) {
   const bool stateless =
       contribution.coding.form != Form::gradient || from_wire(contribution.coding).stateless();
   if (stateless) return {};
-  if (stopping_) stop_asked_ = loop_.now();  // the step that must end goes on
+  if (stopping()) stop_asked_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.
   if (counted) {
-    feedback_->changed(session.id());
-    feedback_of_step_ = options_.config.mode == Mode::sync;
+    checkpoints_.feedback().changed(session.id());
+    if (options_.config.mode == Mode::sync) step_.feedback_changed();
   }
   return session.send_verdict(contribution.lease_id, counted);
 }
@@ -428,7 +376,7 @@ Result<bool> Coordinator::take_answer(Session& session, Arrived& arrived) {
     learner_->give_back(std::move(values));
     return false;
   }
-  if (session.tally.batches == 0) measure_link(session);  // how much it is given next depends on it
+  if (tally_.batches_of(session.id()) == 0) measure_link(session);  // how much it is given next depends on it
   const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
                                       computing_of(contribution), loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("a contribution to a lease that it does not have");
@@ -437,19 +385,12 @@ Result<bool> Coordinator::take_answer(Session& session, Arrived& arrived) {
     return false;
   }
   drop_refuted(session, contribution);
-  NodeSummary& tally = session.tally;
-  const double loss = contribution.loss_sum / static_cast<double>(contribution.samples);
-  if (tally.batches == 0) tally.loss.first = loss;
-  tally.loss.last = loss;
-  const double before = tally.batches == 0 ? 0 : tally.loss.mean * static_cast<double>(tally.batches);
-  tally.batches += contribution.block.slot_count;
-  tally.loss.mean = (before + loss * contribution.block.slot_count) / static_cast<double>(tally.batches);
-
+  tally_.counted(session.id(), contribution);
   if (options_.config.mode == Mode::async) {
     waiting_.push_back({contribution, std::move(values)});
     return true;
   }
-  forget_landings(contribution.block);  // another node's, of the same slots
+  step_.answered(contribution.block);  // another node's, of the same slots
   add_up(contribution, std::move(values));
   return true;
 }
@@ -459,24 +400,19 @@ Status Coordinator::bad_answer(Session& session, const Contribution& contributio
   const SlotBlock block = contribution.block;
   const auto rejection = round_->reject(session.id(), contribution.lease_id, block, Round::Next::another);
   if (rejection == Round::Rejection::unknown) return {};
-  if (rejection == Round::Rejection::settled) return refuted(contribution.step, block);
-  event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite", session.name(),
-                    block.first_slot, block.end() - 1, contribution.step));
-  const auto said = doubts_.add(contribution.step, block, session.id(), session.identity());
-  const bool alone = said == Doubts::Said::twice_by_one && round_->nodes_on_time() <= 1;
-  if (said != Doubts::Said::by_two && !alone) return {};
-  fail(diverged(
-      fmt::format("training diverged at step {}: the gradient of slots {}…{} is not finite, twice{}. Lower "
-                  "--learning-rate or set --clip-norm, and go on from the last checkpoint",
-                  contribution.step, block.first_slot, block.end() - 1,
-                  alone ? " (only one node was there to compute it)" : "")));
+  if (rejection == Round::Rejection::settled) return AnswerChecks::refuted(contribution);
+  tally_.event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite",
+                           session.name(), block.first_slot, block.end() - 1, contribution.step));
+  const bool alone = round_->nodes_on_time() <= 1;
+  if (auto error = checks_.not_finite(contribution, session.id(), session.identity(), alone))
+    fail(std::move(*error));
   return {};
 }
 
 void Coordinator::drop_refuted(const Session& session, const Contribution& contribution) {
-  for (const NodeId id : doubts_.refuted_by(contribution.step, contribution.block, session.identity())) {
+  for (const NodeId id : checks_.refuted_by(contribution, session.identity())) {
     if (const auto node = sessions_.find(id); node != sessions_.end())
-      node->second->close(refuted(contribution.step, contribution.block));
+      node->second->close(AnswerChecks::refuted(contribution));
   }
 }
 
@@ -484,7 +420,7 @@ Status Coordinator::evaluation_answer(Session& session, const Contribution& cont
   const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
                                       computing_of(contribution), loop_.now());
   if (verdict == Round::Verdict::unknown) return corrupt("an evaluation that nobody asked for");
-  if (verdict == Round::Verdict::accepted) evaluations_[contribution.block.first_slot] = contribution;
+  if (verdict == Round::Verdict::accepted) evaluations_.add(contribution);
   return {};
 }
 

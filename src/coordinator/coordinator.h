@@ -10,19 +10,18 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "codec/gradient_policy.h"
-#include "coordinator/batches.h"
-#include "coordinator/feedback.h"
-#include "coordinator/lease_size.h"
+#include "coordinator/answer_checks.h"
+#include "coordinator/checkpoints.h"
+#include "coordinator/codec_choice.h"
+#include "coordinator/evaluations.h"
+#include "coordinator/lease_samples.h"
 #include "coordinator/recorder.h"
 #include "coordinator/session.h"
-#include "learn/global_batch.h"
+#include "coordinator/tally.h"
 #include "learn/learner.h"
-#include "lease/doubts.h"
+#include "learn/step_in_progress.h"
 #include "lease/round.h"
 #include "net/listener.h"
-#include "record/committed_slots.h"
-#include "record/summary.h"
 #include "run/run_config.h"
 #include "versions/broadcast.h"
 
@@ -69,9 +68,9 @@ class Coordinator final : private Session::Host {
 
   // How it ended, once it has: ok when the run is finished.
   const std::optional<Status>& outcome() const { return outcome_; }
-  bool stopped_early() const { return stopping_; }
+  bool stopped_early() const { return stop_asked_.has_value(); }
   // Some nodes are done with the step, and wait for the others.
-  bool step_ends_soon() const { return phase_ == Phase::training && round_->front_ends_soon(); }
+  bool step_ends_soon() const { return running() && round_->front_ends_soon(); }
   // Every peer has closed its end, or is not waited for any longer.
   bool nodes_gone() const;
 
@@ -87,14 +86,27 @@ class Coordinator final : private Session::Host {
   std::function<void()> on_finishing;
 
  private:
-  enum class Phase { waiting, training, finishing, ended };
-  // A checkpoint on its way to the disk.
-  struct Saving {
-    CheckpointInfo info;
-    std::vector<NamedBlock> blocks;
-    bool best = false;
-    std::optional<double> best_loss;  // once it is written
-  };
+  // What may happen when. Evaluations and checkpoints have states of their own: both may be in progress at
+  // once, while a run trains, closes or stops.
+  //
+  //   waiting     for nodes. → training: enough are ready, or nothing is left to do. → finishing: stopped
+  //   training    steps are begun. → closing, stopping, finishing
+  //   closing     out of time, or the target is in sight: no step is begun, those that are open are
+  //               committed. → training: the target was missed, and time is left. → stopping, finishing
+  //   stopping    it was asked to: a step that must end is ended, what is committed is saved.
+  //               → abandoning, finishing
+  //   abandoning  async: nodes did not finish what they hold in time, and nobody waits for it. → finishing
+  //   finishing   what is to be measured of nodes is measured. → ended
+  //   ended       nodes are sent home, and there is an outcome
+  enum class Phase { waiting, training, closing, stopping, abandoning, finishing, ended };
+  bool stopping() const { return phase_ == Phase::stopping || phase_ == Phase::abandoning; }
+  // No step is begun any more: the run is over when those that are open are committed.
+  bool ending() const { return phase_ == Phase::closing || stopping(); }
+  bool running() const { return phase_ == Phase::training || ending(); }
+  bool over() const { return phase_ == Phase::finishing || phase_ == Phase::ended; }
+  bool out_of_time() const {
+    return options_.config.seconds > 0 && tally_.seconds() >= options_.config.seconds;
+  }
 
   Coordinator(Loop& loop, Options options, RunFolder folder, const Log& log);
 
@@ -123,24 +135,12 @@ class Coordinator final : private Session::Host {
 
   // How things travel (coordinator/transfer.cpp).
   Status begin_transfer(const CheckpointFile& checkpoint);
-  Status check_lease_size(const Material& material);
-  bool may_use_cache() const;
   Offer make_offer(const Material& material) const;
-  OptimizerOptions optimizer_options() const;
-  bool nodes_gather_momentum() const;
-  std::uint32_t grain() const;
-  Encoding fixed_answer() const;
-  Encoding answer_form(const Session& session) const;
-  const SectionCodec* codec_down() const { return codec_down_ ? &*codec_down_ : nullptr; }
   bool uses_cache(const Session& session) const;
-  Batch batch_for(Session& session, const Grant& grant);
   Status send_parameters(Session& session);
-  void choose_gradient_codecs();
+  void choose_codecs();
   bool calls_newcomers() const;
   void bring_up_to_date();
-  std::string in_parts(std::uint64_t floats) const;
-  std::string describe_up(const Session& session) const;
-  std::string describe_down(const Session& session) const;
   void gather_feedback();
   void hand_over_feedback();
   void drop_silent();
@@ -153,15 +153,10 @@ class Coordinator final : private Session::Host {
   void send_newest(Session& session);
 
   // A step that is taken part by part, while contributions still arrive (coordinator/parts.cpp).
-  bool by_parts() const;
-  std::vector<Landing> landings() const;
-  void forget_landing(NodeId node) { landings_.erase(node); }
-  void forget_landings(SlotBlock answered);
   void step_parts();
   void step_more_parts();
   void send_ahead(Session& session);
 
-  void keep_stay(const NodeSummary& stay);
   // A contribution of which it is not known yet whether it counts.
   struct Arrived {
     NodeId node = 0;
@@ -181,17 +176,16 @@ class Coordinator final : private Session::Host {
   void drop_refuted(const Session& session, const Contribution& contribution);
   bool nobody_can(const Session& session, const Error& reason);
   bool too_stale(const Contribution& contribution) const;
-  void tell(Session& session, const Contribution& contribution);
 
   // Commits wait while a checkpoint is written from the memory that they would change, and while the version
   // at hand is evaluated.
-  bool gate_open() const { return !writing_ && !evaluating_; }
+  bool gate_open() const { return !checkpoints_.in_progress() && !evaluations_.in_progress(); }
   // A run that is stopped begins no step, but ends one of which parts are taken.
-  bool may_step() const { return !stopping_ || step_must_end(); }
+  bool may_step() const { return !stopping() || step_must_end(); }
   // The step at hand cannot be left: parts of it are taken, or error feedback is of that step by now, with a
   // node that has begun with it or here, from one that has left since.
   bool step_must_end() const {
-    return learner_->next() || feedback_of_step_ || (version_out_ && nodes_hold_feedback());
+    return learner_->next() || step_.has_changed_feedback() || (step_.is_out() && nodes_hold_feedback());
   }
   bool nodes_hold_feedback() const;
   void advance();
@@ -208,45 +202,37 @@ class Coordinator final : private Session::Host {
   void finish_step(const Commit& commit);
   void commit_async();
   void commit_waiting();
-  void committed(double loss, std::uint64_t samples, std::uint64_t first_slot, std::uint32_t slots);
-  void record_step();
-  RunDatabase::NodeRow node_row(const Session& session) const;
-  void record_departure(const Session& session, const std::string& reason);
+  void committed(const Tally::Commit& commit);
+  Tally::Progress progress() const;
+  NodeTraffic traffic_of(const Session& session) const;
 
   // How the global batch grows, where it does (coordinator/growth.cpp).
   Status begin_growth(const CheckpointInfo& from);
-  void begin_reduction();
+  void begin_step();
   void grow();
   void set_pace();
   void report_growth(Summary& summary) const;
   void report_growth(StatusReport& report) const;
 
-  void begin_evaluation();
+  void begin_evaluations(const Material& material);
+  void begin_evaluation(Evaluations::Kind kind);
   void begin_deciding_evaluation();
   void end_evaluation();
   void leave_evaluation();
-  void judge_target();
-  // The version at hand was evaluated, and is better than the best that is saved.
-  bool is_best() const;
+  void close_run();
+  void follow_target(Evaluations::Target target);
   bool run_over() const;
-  // No step is begun any more: the run is over when those that are open are committed.
-  bool ending() const { return out_of_time_ || stopping_ || target_in_sight_; }
   void try_finish();
   void write_checkpoint();
   void write_gathered();
-  void save(const std::shared_ptr<const Saving>& saving, unsigned failures);
   CheckpointInfo info() const;
-  AuditStats audit() const;
   void fail(Error error);
   void fail_diverged(std::string_view how);
   void end(Status status);
   void conclude(Status status);
-  bool over() const { return phase_ == Phase::finishing || phase_ == Phase::ended; }
-  void event(const std::string& text);
-  double seconds() const;
   std::uint64_t steps_done() const;
   // Nodes that take part in a step; 0: all.
-  std::size_t crew() const;
+  std::size_t working() const;
 
   Loop& loop_;
   Options options_;
@@ -262,34 +248,17 @@ class Coordinator final : private Session::Host {
   Offer offer_;
   std::unique_ptr<Learner> learner_;
   BlockShape shape_;
-  std::uint64_t part_floats_ = 0;  // 0: all travels in one piece
+  CodecChoice codecs_;
   std::optional<Broadcast> broadcast_;
-  std::optional<FeedbackStore> feedback_;
-  std::optional<SectionCodec> codec_down_;  // none: whichever pays
-  // Where the choice of a lossy codec is ours: of each node's contributions, and of parameters.
-  std::map<NodeId, GradientPolicy> gradient_policies_;
   std::map<NodeId, Instant> catching_up_;  // are sent a version before they take part, and since when
-  std::optional<GradientPolicy> parameter_policy_;
-  double parameter_density_ = 0;
-  Encoding answer_;  // of nodes whose answers are as the configuration says
-  LeaseSize lease_size_, evaluation_lease_size_;
-  std::optional<Batches> batches_;
-  std::optional<Batches> evaluation_batches_;
+  std::unique_ptr<LeaseSamples> samples_;
   std::optional<Round> round_;
-  std::optional<Reduction> reduction_;       // sync: of the front step
-  std::optional<GlobalBatch> global_batch_;  // where it grows
-  std::map<NodeId, Landing> landings_;       // of the front step, each in its session's memory
+  StepInProgress step_;  // sync: the front step
 
   Phase phase_ = Phase::waiting;
   std::optional<Status> outcome_;
-  bool stopping_ = false;
-  bool gave_up_ = false;  // async: stopping, and nodes did not finish what they hold in time
-  bool out_of_time_ = false;
-  Instant begun_;  // of training, in this process
-  Instant ended_;
-  std::size_t crew_at_end_ = 0;
-  double seconds_before_ = 0;  // of training, in those before it
-  Instant stop_asked_;         // or when what it waits for last went on
+  std::size_t working_at_end_ = 0;
+  std::optional<Instant> stop_asked_;  // or when what it waits for last went on
 
   // async: accepted, to be applied when the gate opens.
   struct Waiting {
@@ -298,54 +267,18 @@ class Coordinator final : private Session::Host {
   };
   std::deque<Waiting> waiting_;
 
-  bool version_out_ = false;       // some node may compute with the version at hand
-  bool feedback_of_step_ = false;  // sync: an answer to the step at hand counts that changed error feedback
   bool busy_ = false;
   std::deque<Arrived> arrived_;  // while it is
   Loop::TimerId parts_timer_ = 0;
-  Doubts doubts_;
+  AnswerChecks checks_;
 
-  bool evaluating_ = false;
-  // Of the parameters that would be saved if the run ended here. Where nodes were shown others, they are sent
-  // these for as long as it takes.
-  bool deciding_ = false;
+  Evaluations evaluations_;
+  // An evaluation that decides is of the parameters that would be saved. Where nodes were shown others, they
+  // are sent these for as long as it takes.
   std::optional<Broadcast> exact_broadcast_;
-  bool target_in_sight_ = false;  // an evaluation reached it; the one that decides is still to come
-  std::map<std::uint32_t, Contribution> evaluations_;  // by first slot, so that their sum has one order
-  std::optional<std::uint64_t> evaluated_version_;
-  bool evaluated_exactly_ = false;  // that version itself, not what a lossy codec showed of it
-  std::optional<EvaluationStats> evaluation_;
-  std::optional<double> best_loss_;  // of the checkpoint that is saved as the best
 
-  bool writing_ = false;
-  bool retrying_ = false;  // the disk refused it
-  Loop::TimerId retry_timer_ = 0;
-  std::optional<std::uint64_t> checkpointed_version_;
-  Instant checkpoint_due_;
-
-  // What the summary and the audit say.
-  CheckpointInfo counted_;
-  CommittedSlots committed_slots_;
-  std::vector<NodeSummary> left_;  // nodes that are gone, one entry for each name
-  std::uint64_t nodes_seen_ = 0;
-  // Nodes that left because they could not compute a lease, and what the last of those leases was.
-  struct Unable {
-    std::string who;
-    std::string reason;
-    std::optional<Session::Slots> slots;
-  };
-  std::deque<Unable> unable_;
-  std::uint64_t batches_here_ = 0;  // committed by this process
-  std::string engine_, processor_;
-  std::deque<StatusReport::Departure> departures_;
-
-  // Of the steps since the last row in the database.
-  RunDatabase::StepRow row_{.steps = 0};
-  double row_loss_ = 0;
-  std::uint64_t row_batches_ = 0;
-  Instant row_since_;
-  double batches_per_second_ = 0;
-  Instant progress_due_;
+  Tally tally_;
+  Checkpoints checkpoints_;
   std::unique_ptr<Background> background_;
   Recorder recorder_;  // last: it must be done before the learner's memory, which it reads, is gone
 };

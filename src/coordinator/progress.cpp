@@ -12,26 +12,24 @@ namespace w5xde {
 
 namespace {
 
-constexpr unsigned kCheckpointTries = 6;
 // How long peers have to hear the last word when the run has ended.
 constexpr auto kFarewellPatience = std::chrono::seconds(30);
-constexpr auto kRowEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
 // Everything that may have become possible, in order.
 void Coordinator::advance() {
-  if (phase_ != Phase::training || busy_) return;
+  if (!running() || busy_) return;
   // The best version is saved at once: not while another checkpoint is written.
-  if (evaluating_ && !writing_ && round_->evaluation_complete()) end_evaluation();
+  if (evaluations_.in_progress() && !checkpoints_.in_progress() && round_->evaluation_complete())
+    end_evaluation();
   if (options_.config.mode == Mode::sync) {
-    while (phase_ == Phase::training && !busy_ && gate_open() && round_->front_complete() && may_step())
-      commit_step();
-    if (phase_ == Phase::training) step_parts();
+    while (running() && !busy_ && gate_open() && round_->front_complete() && may_step()) commit_step();
+    if (running()) step_parts();
   } else {
     commit_async();
   }
-  if (phase_ == Phase::training && !busy_) try_finish();
+  if (running() && !busy_) try_finish();
 }
 
 void Coordinator::heavy(std::uint64_t floats, const std::function<void()>& work,
@@ -51,12 +49,12 @@ void Coordinator::heavy(std::uint64_t floats, const std::function<void()>& work,
 
 // What had to wait while the learner was busy.
 void Coordinator::go_on() {
-  while (!busy_ && !arrived_.empty() && phase_ == Phase::training) {
+  while (!busy_ && !arrived_.empty() && running()) {
     Arrived next = std::move(arrived_.front());
     arrived_.pop_front();
     check(std::move(next));
   }
-  if (busy_ || phase_ != Phase::training) return;
+  if (busy_ || !running()) return;
   advance();
   pump();
   for (auto& [id, session] : sessions_) {
@@ -66,7 +64,7 @@ void Coordinator::go_on() {
 
 void Coordinator::commit_step() {
   const auto commit = std::make_shared<Commit>();
-  commit->sum = reduction_->take(commit->sums);
+  commit->sum = step_.take(commit->sums);
   heavy(
       learner_->floats() - learner_->stepped(),
       [this, commit] {
@@ -84,34 +82,32 @@ bool Coordinator::nodes_hold_feedback() const {
 }
 
 void Coordinator::finish_step(const Commit& commit) {
-  version_out_ = feedback_of_step_ = false;
   if (!commit.applied) return fail_diverged("the gradient's norm is not finite");
   const Sums& sums = commit.sums;
   const std::uint64_t first_slot = round_->step_slots().first_slot_of(round_->front_step());
   const std::uint32_t slots = round_->slots_of(round_->front_step());
-  landings_.clear();
   round_->commit(loop_.now());
   grow();
-  begin_reduction();
-  counted_.step = round_->front_step();
+  begin_step();
+  tally_.set_step(round_->front_step());
   const auto send_all = [this] {
-    if (stopping_) return;
+    if (stopping()) return;
     for (auto& [id, session] : sessions_) send_newest(*session);
   };
   // What a checkpoint asks of the nodes comes before what makes them go on.
-  const bool due = loop_.now() >= checkpoint_due_;
+  const bool due = checkpoints_.is_due();
   if (!due) send_all();
-  committed(sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots);
+  committed({sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots});
   if (!due) return;
   write_checkpoint();
-  if (phase_ == Phase::training) send_all();
+  if (running()) send_all();
 }
 
 void Coordinator::commit_async() {
-  while (!busy_ && gate_open() && !waiting_.empty() && phase_ == Phase::training) commit_waiting();
-  if (busy_ || !gate_open() || !waiting_.empty() || phase_ != Phase::training) return;
-  counted_.step = round_->front_step();
-  if (round_->drained() && loop_.now() >= checkpoint_due_ && !stopping_) write_checkpoint();
+  while (!busy_ && gate_open() && !waiting_.empty() && running()) commit_waiting();
+  if (busy_ || !gate_open() || !waiting_.empty() || !running()) return;
+  tally_.set_step(round_->front_step());
+  if (round_->drained() && checkpoints_.is_due() && !stopping()) write_checkpoint();
 }
 
 void Coordinator::commit_waiting() {
@@ -134,92 +130,46 @@ void Coordinator::commit_waiting() {
           return fail(
               diverged("training diverged: the gradient's norm is not finite. Lower --learning-rate"));
         const std::uint64_t first_slot = round_->step_slots().first_slot_of(contribution.step);
-        committed(contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
-                  first_slot + contribution.block.first_slot, contribution.block.slot_count);
+        committed({contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
+                   first_slot + contribution.block.first_slot, contribution.block.slot_count});
       });
 }
 
-void Coordinator::committed(double loss, std::uint64_t samples, std::uint64_t first_slot,
-                            std::uint32_t slots) {
-  if (counted_.slots_committed == 0) counted_.loss_first = loss;
-  counted_.loss_last = loss;
-  counted_.loss_total += loss;
-  counted_.samples_committed += samples;
-  counted_.slots_committed += slots;
-  committed_slots_.add(first_slot, slots);
+void Coordinator::committed(const Tally::Commit& commit) {
+  tally_.committed(commit);
   set_pace();
-  counted_.evaluation_loss.reset();
-  counted_.evaluation_accuracy.reset();
-  batches_here_ += slots;
-  row_loss_ += loss;
-  ++row_.steps;
-  row_.samples += samples;
-  row_batches_ += slots;
-  if (loop_.now() - row_since_ >= kRowEvery) record_step();
+  if (tally_.row_due()) tally_.record_steps(progress());
   const std::uint64_t every = options_.config.evaluate_every;
-  if (every > 0 && learner_->version() % every == 0 && evaluation_batches_ && !run_over() && !stopping_)
-    begin_evaluation();
+  if (every > 0 && learner_->version() % every == 0 && evaluations_.possible() && !run_over() && !stopping())
+    begin_evaluation(Evaluations::Kind::on_the_way);
 }
 
-// A row covers the steps since the last one: a thousand steps a second do not make a thousand rows.
-void Coordinator::record_step() {
-  if (row_batches_ == 0) return;
-  const double elapsed = seconds_of(loop_.now() - row_since_);
-  const double rate = static_cast<double>(row_batches_) / std::max(elapsed, 1e-9);
-  batches_per_second_ = batches_per_second_ == 0 ? rate : 0.8 * batches_per_second_ + 0.2 * rate;
-  row_.step = steps_done();
-  row_.loss = row_loss_ / static_cast<double>(row_.steps);
-  row_.learning_rate = learner_->learning_rate();
-  row_.batches_per_second = rate;
-  row_.nodes = static_cast<unsigned>(round_->nodes());
-  row_.seconds = seconds();
-  recorder_.add(row_);
-  row_ = {.steps = 0};
-  row_loss_ = 0;
-  row_batches_ = 0;
-  row_since_ = loop_.now();
+Tally::Progress Coordinator::progress() const {
+  return {steps_done(), learner_->learning_rate(), static_cast<unsigned>(round_->nodes())};
 }
 
-RunDatabase::NodeRow Coordinator::node_row(const Session& session) const {
-  return {.name = session.name(),
-          .peer = session.peer(),
-          .engine = session.about().engine,
-          .joined_seconds = session.joined_seconds};
-}
-
-void Coordinator::record_departure(const Session& session, const std::string& reason) {
-  RunDatabase::NodeRow row = node_row(session);
-  row.left_seconds = seconds();
-  row.reason = reason;
-  row.batches = session.tally.batches;
-  recorder_.add(row);
-}
-
-void Coordinator::begin_evaluation() {
-  evaluating_ = true;
-  evaluations_.clear();
-  round_->begin_evaluation(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()),
-                           loop_.now(), evaluation_lease_size_.slots_max(may_use_cache()));
+void Coordinator::begin_evaluation(Evaluations::Kind kind) {
+  evaluations_.begin(kind);
+  round_->begin_evaluation(evaluations_.slots(), loop_.now(), samples_->slots_max(Work::evaluate));
 }
 
 // Nodes compute with what they are shown, which a lossy codec makes differ from the parameters. They go back
 // to that afterwards, so that the run has the same bits whether it was judged or not. No lease of a step is
 // out meanwhile.
 void Coordinator::begin_deciding_evaluation() {
-  deciding_ = true;
   if (!broadcast_->shown().empty()) {
-    exact_broadcast_.emplace(shape_, Broadcast::Options{options_.config.transport.generic(), part_floats_},
+    exact_broadcast_.emplace(shape_,
+                             Broadcast::Options{options_.config.transport.generic(), codecs_.part_floats()},
                              &pool_, loop_);
     for (auto& [id, session] : sessions_) session->forget_version();
   }
   gather_feedback();  // for the checkpoint after it: it comes up while the parameters go down
-  begin_evaluation();
+  begin_evaluation(Evaluations::Kind::deciding);
 }
 
 // Whether it is complete or not.
 void Coordinator::leave_evaluation() {
-  evaluating_ = deciding_ = false;
-  evaluations_.clear();
+  evaluations_.leave();
   round_->end_evaluation();
   if (!exact_broadcast_) return;
   exact_broadcast_.reset();
@@ -227,65 +177,34 @@ void Coordinator::leave_evaluation() {
 }
 
 void Coordinator::end_evaluation() {
-  // Along the tree: how the slots were cut into leases must not show.
-  Reduction tree(static_cast<std::uint32_t>(evaluation_batches_->sampler().slots_per_epoch()), 0);
-  std::vector<Reduction::Buffer> none;
-  double correct = 0;
-  for (const auto& [slot, part] : evaluations_) {
-    const Sums part_sums{part.loss_sum, part.samples};
-    (void)tree.add(part.block, std::make_unique<AlignedBuffer>(), part_sums, nullptr, none);
-    correct += static_cast<double>(part.correct);
-  }
-  Sums sums;
-  (void)tree.take(sums);
-  const auto samples = static_cast<double>(sums.samples);
-  evaluated_version_ = learner_->version();
-  evaluated_exactly_ = exact_broadcast_ || broadcast_->shown().empty();
-  // A model with a loss of its own gives no outputs that could be compared with classes.
-  const bool classifies = material_->evaluation->classes() > 0 && material_->loss != "own";
-  evaluation_ = {.loss = sums.loss / samples, .accuracy = classifies ? correct / samples : kUnknown};
-  counted_.evaluation_loss = evaluation_->loss;
-  if (!std::isnan(evaluation_->accuracy)) counted_.evaluation_accuracy = evaluation_->accuracy;
-  recorder_.add(RunDatabase::EvaluationRow{.step = steps_done(),
-                                           .loss = evaluation_->loss,
-                                           .accuracy = evaluation_->accuracy,
-                                           .samples = static_cast<std::uint64_t>(samples)});
-  event(fmt::format("evaluation at step {}: loss {:.4f}{}", steps_done(), evaluation_->loss,
-                    classifies ? fmt::format(", accuracy {:.4f}", evaluation_->accuracy) : ""));
-  if (options_.config.target_accuracy > 0) judge_target();
+  const bool exact = exact_broadcast_ || broadcast_->shown().empty();
+  const auto outcome = evaluations_.finish({learner_->version(), exact, out_of_time()});
+  tally_.evaluated(outcome.stats, outcome.samples, steps_done());
+  follow_target(outcome.target);
   leave_evaluation();
-  if (is_best()) {
-    checkpointed_version_.reset();  // what was saved of it does not say so
-    // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
-    // And nodes have gone on meanwhile: what they hold back now is of a later step.
-    const bool feedback_moved_on = nodes_hold_feedback() || feedback_of_step_;
-    if (options_.config.mode == Mode::sync && !run_over() && !feedback_moved_on) write_checkpoint();
-  }
+  if (!evaluations_.better_loss(learner_->version())) return;
+  checkpoints_.forget_saved();  // what was saved of it does not say that it is the best
+  // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
+  // And nodes have gone on meanwhile: what they hold back now is of a later step.
+  const bool feedback_moved_on = nodes_hold_feedback() || step_.has_changed_feedback();
+  if (options_.config.mode == Mode::sync && !run_over() && !feedback_moved_on) write_checkpoint();
 }
 
-// An evaluation on the way may be of what nodes were shown, and steps are under way behind it. So it only
-// stops new steps; when the open ones are committed, an evaluation of the parameters as they are decides.
-void Coordinator::judge_target() {
-  const double target = options_.config.target_accuracy;
-  const bool reached = evaluation_->accuracy >= target;
-  if (!target_in_sight_) {
-    if (!reached || deciding_ || out_of_time_) return;
-    target_in_sight_ = true;
-    round_->hold(true);
-    return;
-  }
-  if (!deciding_) return;
-  if (reached) return event(fmt::format("the target of {} is reached", target));
-  target_in_sight_ = false;
-  if (ending() || round_->finished()) return;
-  event(fmt::format("the parameters themselves do not reach the target of {}: training goes on", target));
+void Coordinator::follow_target(Evaluations::Target target) {
+  const double accuracy = options_.config.target_accuracy;
+  if (target == Evaluations::Target::in_sight) close_run();
+  if (target == Evaluations::Target::reached)
+    tally_.event(fmt::format("the target of {} is reached", accuracy));
+  if (target != Evaluations::Target::missed || stopping() || out_of_time() || round_->finished()) return;
+  tally_.event(
+      fmt::format("the parameters themselves do not reach the target of {}: training goes on", accuracy));
+  phase_ = Phase::training;
   round_->hold(false);
 }
 
-// A loss that is no number is never the best.
-bool Coordinator::is_best() const {
-  if (evaluated_version_ != learner_->version() || !std::isfinite(evaluation_->loss)) return false;
-  return !best_loss_ || !std::isfinite(*best_loss_) || evaluation_->loss < *best_loss_;
+void Coordinator::close_run() {
+  phase_ = Phase::closing;
+  round_->hold(true);
 }
 
 bool Coordinator::run_over() const {
@@ -295,93 +214,63 @@ bool Coordinator::run_over() const {
 void Coordinator::try_finish() {
   // A step of which parts are taken cannot be saved. An async run waits for what is out while there is
   // anybody to bring it.
-  const bool stop_now =
-      stopping_ && (options_.config.mode == Mode::sync ? !step_must_end() : gave_up_ || round_->nodes() == 0);
+  const bool stop_now = stopping() && (options_.config.mode == Mode::sync
+                                           ? !step_must_end()
+                                           : phase_ == Phase::abandoning || round_->nodes() == 0);
   if (!gate_open() || !waiting_.empty() || !(stop_now || run_over())) return;
-  const bool evaluated = evaluated_version_ == learner_->version() && evaluated_exactly_;
-  if (!stopping_ && evaluation_batches_ && !evaluated) return begin_deciding_evaluation();
-  if (checkpointed_version_ != learner_->version()) return write_checkpoint();
+  const bool evaluated = evaluations_.is_exactly_of(learner_->version());
+  if (!stopping() && evaluations_.possible() && !evaluated) return begin_deciding_evaluation();
+  if (!checkpoints_.has_saved(learner_->version())) return write_checkpoint();
   end(Status());
 }
 
 CheckpointInfo Coordinator::info() const {
-  CheckpointInfo info = counted_;
+  CheckpointInfo info = tally_.info(round_->step_slots().first_slot_of(tally_.step()));
   info.version = learner_->version();
-  info.next_slot = round_->step_slots().first_slot_of(counted_.step);
-  info.slots_ahead = committed_slots_.after(info.next_slot);
   info.seed = options_.config.seed;
   info.optimizer_steps = learner_->optimizer_steps();
   info.steps_without_gradient = learner_->steps_without_gradient();
   info.slots_leased_again += round_->slots_leased_again();
   info.duplicates_dropped += round_->duplicates_dropped();
-  info.seconds = seconds();
   info.model = options_.config.model;
-  if (!engine_.empty()) info.engine = engine_;
-  if (!processor_.empty()) info.processor = processor_;
   info.model_fingerprint = learner_->model_fingerprint();
-  if (global_batch_) info.batch_growth = global_batch_->state();
+  if (step_.global_batch() != nullptr) info.batch_growth = step_.global_batch()->state();
   return info;
 }
 
 void Coordinator::write_checkpoint() {
-  assert(!writing_ && !learner_->next());
-  writing_ = true;
+  assert(!checkpoints_.in_progress() && !learner_->next());
+  checkpoints_.begin();
   round_->disturbed();
   broadcast_->show(*learner_);  // what nodes are shown must not change while it is written
   gather_feedback();
-  if (!feedback_->gathering()) write_gathered();
+  if (checkpoints_.may_write()) write_gathered();
 }
 
 void Coordinator::write_gathered() {
   auto blocks = learner_->blocks();
-  for (const NamedBlock& block : feedback_->blocks()) blocks.push_back(block);
+  for (const NamedBlock& block : checkpoints_.feedback().blocks()) blocks.push_back(block);
   if (!broadcast_->shown().empty()) blocks.push_back({"shown", shape_.parameters.get(), broadcast_->shown()});
-  const bool best = is_best();
-  save(std::make_shared<Saving>(
-           Saving{info(), std::move(blocks), best, best ? std::optional(evaluation_->loss) : best_loss_}),
-       0);
-}
-
-// A full disk or a lack of descriptors may pass: it is tried again before the run is given up. Meanwhile
-// nodes compute, and commits wait.
-void Coordinator::save(const std::shared_ptr<const Saving>& saving, unsigned failures) {
-  const auto done = [this, saving, failures](const Recorder::Written& written) {
-    if (!written.status.ok() && written.status.error().kind == ErrorKind::diverged)
-      return fail(written.status.error());
-    retrying_ = !written.status.ok() && failures + 1 < kCheckpointTries && !over();
-    if (retrying_) {
-      const Duration delay = options_.checkpoint_retry * (1U << failures);
-      event(fmt::format("checkpoint of step {} failed: {}; trying again in {:.0f} s", written.step,
-                        written.status.error().message, seconds_of(delay)));
-      retry_timer_ = loop_.after(delay, [this, saving, failures] { save(saving, failures + 1); });
-      return;
-    }
-    writing_ = false;
-    checkpoint_due_ = loop_.now() + duration_of(options_.config.checkpoint_seconds);
-    checkpointed_version_ = saving->info.version;
-    if (!written.status.ok()) {
-      constexpr auto kAdvice = "writing a checkpoint; free some space and start the run again";
-      return fail(Error(written.status.error()).within(kAdvice));
-    }
-    best_loss_ = saving->best_loss;
-    event(fmt::format("checkpoint of step {}", written.step));
-    if (phase_ != Phase::training) return;
+  const auto best = evaluations_.better_loss(learner_->version());
+  checkpoints_.write({info(), std::move(blocks), best.has_value()}, [this, best](const Status& written) {
+    if (!written.ok()) return fail(written.error());
+    if (best) evaluations_.set_best_loss(*best);
+    if (!running()) return;
     if (!ending()) round_->hold(false);
     advance();
     pump();
-  };
-  recorder_.checkpoint(saving->info, saving->blocks, saving->best, options_.config.keep, done);
+  });
 }
 
 void Coordinator::stop(const std::string& reason) {
-  if (over() || stopping_) return;
+  if (over() || stopping()) return;
   log_.normal("{}: saving what is committed", reason);
-  stopping_ = true;
   stop_asked_ = loop_.now();
   if (phase_ == Phase::waiting) return end(Status());
+  phase_ = Phase::stopping;
   round_->hold(true);
   // What is committed is saved at once: the nodes that evaluate may be gone already.
-  if (evaluating_) leave_evaluation();
+  if (evaluations_.in_progress()) leave_evaluation();
   advance();
 }
 
@@ -394,14 +283,15 @@ void Coordinator::fail_diverged(std::string_view how) {
 
 void Coordinator::fail(Error error) {
   if (over()) return;
-  event(error.message);
+  tally_.event(error.message);
   end(std::move(error));
 }
 
 void Coordinator::end(Status status) {
-  if (round_ && phase_ == Phase::training) record_step();
-  crew_at_end_ = crew();
-  ended_ = loop_.now();
+  if (round_ && running()) tally_.record_steps(progress());
+  working_at_end_ = working();
+  tally_.end();
+  checkpoints_.stop_trying();
   phase_ = Phase::finishing;
   if (!on_finishing) return conclude(std::move(status));
   // After what it is doing: the summary is of all that.
@@ -410,11 +300,11 @@ void Coordinator::end(Status status) {
 
 void Coordinator::conclude(Status status) {
   background_.reset();
-  const std::string farewell = !status.ok() ? "the run failed: " + status.error().message
-                               : stopping_  ? "the coordinator was stopped; the run can be resumed"
-                                            : "the run is finished";
+  const std::string farewell = !status.ok()  ? "the run failed: " + status.error().message
+                               : stop_asked_ ? "the coordinator was stopped; the run can be resumed"
+                                             : "the run is finished";
   for (auto& [id, session] : sessions_) {
-    if (session->is_ready()) record_departure(*session, farewell);
+    if (session->is_ready()) tally_.record_departure(id, farewell);
   }
   recorder_.flush();
   phase_ = Phase::ended;
@@ -424,26 +314,17 @@ void Coordinator::conclude(Status status) {
 }
 
 bool Coordinator::nodes_gone() const {
-  return (sessions_.empty() && parting_.empty()) || (outcome_ && loop_.now() - ended_ >= kFarewellPatience);
+  return (sessions_.empty() && parting_.empty()) ||
+         (outcome_ && loop_.now() - tally_.ended() >= kFarewellPatience);
 }
 
-std::size_t Coordinator::crew() const {
-  if (over()) return crew_at_end_;
+std::size_t Coordinator::working() const {
+  if (over()) return working_at_end_;
   return round_ && round_->roster().limited() ? round_->roster().working() : 0;
 }
 
-void Coordinator::event(const std::string& text) {
-  log_.normal("{}", text);
-  recorder_.add(RunDatabase::EventRow{seconds(), text});
-}
-
-double Coordinator::seconds() const {
-  if (begun_ == Instant()) return seconds_before_;
-  return seconds_before_ + seconds_of((over() ? ended_ : loop_.now()) - begun_);
-}
-
 std::uint64_t Coordinator::steps_done() const {
-  return options_.config.mode == Mode::sync ? counted_.step : learner_->version();
+  return options_.config.mode == Mode::sync ? tally_.step() : learner_->version();
 }
 
 }  // namespace w5xde

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "learn/no_gradient.h"
 #include "lease/tuning.h"
 #include "w5xde/version.h"
 
@@ -14,23 +13,6 @@ namespace {
 
 constexpr std::uint64_t kModelPartBytes = 4 * kMiB;
 
-// A lossy codec may round what is small to -0.0, which would say that there is no gradient.
-void mark_gradients(const Target& part) {
-  const FloatRange range = part.range();
-  auto* floats = reinterpret_cast<float*>(part.raw.data());
-  for (const auto& entry : part.block->parameters->entries()) {
-    if (entry.shape.elements() > 0 && entry.offset >= range.first && entry.offset < range.end())
-      mark_gradient(floats[entry.offset - range.first]);
-  }
-}
-
-// How long a peer that is not ready keeps its place: it says hello at once; a node then may have a large
-// model to receive and to load; an observer asks for the status. These are seconds in which this process ran:
-// a timer that fires late, because the process was busy or stopped, counts as one.
-constexpr std::uint64_t kHelloSeconds = 5;
-constexpr std::uint64_t kReadySeconds = 600;
-constexpr std::uint64_t kModelBytesPerSecondMin = 64 * kKiB;
-constexpr std::uint64_t kObserverSeconds = 60;
 constexpr auto kWatchEvery = std::chrono::seconds(1);
 
 }  // namespace
@@ -68,38 +50,20 @@ void Session::closed(const Error& reason) {
   host_.ended(*this, reason);
 }
 
-std::uint64_t Session::seconds_allowed() const {
-  if (!greeted_) return kHelloSeconds;
-  if (hello_.role != "node") return kObserverSeconds;
-  // It waits for us: the run's data is still being opened.
-  if (!offered_) return UINT64_MAX;
-  return kReadySeconds + host_.model_file().size() / kModelBytesPerSecondMin;
-}
-
 void Session::watch() {
   watch_timer_ = loop_.after(kWatchEvery, [this] {
-    if (ready_) return;
-    if (++idle_seconds_ < seconds_allowed()) return watch();
-    close(overloaded(fmt::format("no {} for {} s",
-                                 !greeted_               ? "hello"
-                                 : hello_.role == "node" ? "ready"
-                                                         : "question",
-                                 idle_seconds_)));
+    if (is_ready()) return;
+    const bool offered = admission_.stage() == Admission::Stage::offered;
+    if (!admission_.idle_too_long(offered ? host_.model_file().size() : 0)) return watch();
+    close(overloaded(admission_.reason()));
   });
 }
 
-void Session::update_tally() {
-  const LinkReport link = connection_->link();
-  // A node's view: what the coordinator received, it sent.
-  tally.bytes_sent = link.bytes_received;
-  tally.bytes_received = link.bytes_sent;
+double Session::compression_ratio() const {
   const auto& sent = sender_.stats();
   const auto& received = receiver_.stats();
   const std::uint64_t wire = sent.wire_bytes + received.wire_bytes;
-  if (wire > 0) {
-    tally.compression_ratio =
-        static_cast<double>(sent.raw_bytes + received.raw_bytes) / static_cast<double>(wire);
-  }
+  return static_cast<double>(sent.raw_bytes + received.raw_bytes) / static_cast<double>(wire);
 }
 
 Result<MutableBytes> Session::place(const FrameHeader& header, Bytes head) {
@@ -109,37 +73,24 @@ Result<MutableBytes> Session::place(const FrameHeader& header, Bytes head) {
   return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
 }
 
-Target Session::arriving_part(const Contribution& contribution) {
-  return {
-      {arriving_->data() + contribution.first_float * sizeof(float), contribution.tensors[0].byte_count()},
-      contribution.tensors,
-      &host_.shape(),
-      contribution.first_float};
+Status Session::check_contribution(const Contribution& contribution) const {
+  return leases_.check(contribution, host_.shape(), host_.run_offer()->newest_parameters);
 }
 
 Result<MutableBytes> Session::place_contribution(const FrameHeader& header, Bytes head) {
-  if (!ready_) return corrupt("a contribution before ready");
+  if (!is_ready()) return corrupt("a contribution before ready");
   W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
   if (contribution.tensors.empty() && header.payload_bytes == 0) return MutableBytes();
-  const std::uint64_t floats = host_.shape().floats;
-  if (contribution.tensors.size() != 1 || contribution.tensors[0].dtype != DType::f32 ||
-      contribution.tensors[0].shape.elements() == 0 || contribution.first_float > floats ||
-      contribution.tensors[0].shape.elements() > floats - contribution.first_float) {
-    return corrupt(fmt::format("a contribution that is not one tensor of {} f32", floats));
-  }
+  W5XDE_CHECK(arriving_.check_floats(contribution, host_.shape()));
   // Before it is decoded: what a codec costs is bounded by what was asked for.
-  W5XDE_CHECK(lease_of(contribution));
-  // In order, and all of one before the next.
-  const bool goes_on = contribution.first_float > 0 && contribution.lease_id == arriving_lease_;
-  if (contribution.first_float != (goes_on ? landed_floats_ : 0) || (!goes_on && landed_floats_ > 0))
-    return corrupt("a contribution with a hole in it");
-  arriving_lease_ = contribution.lease_id;
-  if (!arriving_) arriving_ = host_.take_buffer();
-  return receiver_.place(header, contribution.coding, arriving_part(contribution));
+  W5XDE_CHECK(check_contribution(contribution));
+  W5XDE_CHECK(arriving_.check_order(contribution));
+  const Target target = arriving_.place(contribution, host_.shape(), [this] { return host_.take_buffer(); });
+  return receiver_.place(header, contribution.coding, target);
 }
 
 Status Session::check_feedback(const Feedback& feedback) const {
-  if (!ready_) return corrupt("feedback before ready");
+  if (!is_ready()) return corrupt("feedback before ready");
   if (feedback.leaving ? !may_hand_over_ : feedback_asked_ == 0)
     return corrupt("feedback that nobody asked for");
   return {};
@@ -161,7 +112,7 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
     case FrameType::status:
       return received_status_question();
     case FrameType::model:
-      if (!offered_ || ready_ || std::exchange(model_sent_, true))
+      if (!admission_.take_model())
         return corrupt("a request for a model that was not offered, or was sent already");
       return send_model();
     case FrameType::ready:
@@ -178,8 +129,8 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
 // One reply at a time: a peer that asks and does not read must not fill the queue. What is asked meanwhile is
 // answered once, when the queue is empty.
 Status Session::received_status_question() {
-  if (!greeted_) return corrupt("a status before hello");
-  idle_seconds_ = 0;
+  if (admission_.stage() == Admission::Stage::silent) return corrupt("a status before hello");
+  admission_.asked();
   status_due_ = connection_->queued_bytes() > 0;
   if (status_due_) return {};
   Head report;
@@ -193,14 +144,12 @@ void Session::drained() {
 }
 
 Status Session::received_hello(Bytes head) {
-  if (greeted_) return corrupt("a second hello");
-  W5XDE_TRY(hello_, decode_hello(head, Limits::stranger()));
+  if (admission_.stage() != Admission::Stage::silent) return corrupt("a second hello");
+  W5XDE_TRY(Hello hello, decode_hello(head, Limits::stranger()));
   const Hello mine{.software = "w5xde " + std::string(kVersion)};
-  W5XDE_TRY(const std::uint32_t protocol, negotiate(mine, hello_, {connection_->stream().encrypted()}));
-  log_.verbose("{} is {} ({}), protocol {}", peer(), hello_.name, hello_.software, protocol);
-  greeted_ = true;
-  idle_seconds_ = 0;
-  tally.name = hello_.name;
+  W5XDE_TRY(const std::uint32_t protocol, negotiate(mine, hello, {connection_->stream().encrypted()}));
+  log_.verbose("{} is {} ({}), protocol {}", peer(), hello.name, hello.software, protocol);
+  admission_.greet(std::move(hello));
   // Until it is ready it has nothing large to say.
   limits_ = Limits::stranger();
   limits_.send_queue_bytes_max = Limits{}.send_queue_bytes_max;
@@ -212,9 +161,8 @@ Status Session::received_hello(Bytes head) {
 
 void Session::offer() {
   const Offer* run = host_.run_offer();
-  if (!greeted_ || offered_ || run == nullptr || hello_.role != "node") return;
-  offered_ = true;
-  idle_seconds_ = 0;
+  if (admission_.stage() != Admission::Stage::greeted || run == nullptr || !admission_.is_node()) return;
+  admission_.offer();
   Head head;
   encode(*run, head);
   (void)connection_->send({.type = FrameType::offer, .head = head});
@@ -233,14 +181,14 @@ Status Session::send_model() {
 }
 
 Status Session::received_ready(Bytes head) {
-  if (!offered_ || ready_) return corrupt("a ready that nobody waits for");
-  W5XDE_TRY(about_, decode_ready(head, limits_));
-  if (about_.model_fingerprint != host_.run_offer()->model_fingerprint) {
+  if (admission_.stage() != Admission::Stage::offered) return corrupt("a ready that nobody waits for");
+  W5XDE_TRY(Ready about, decode_ready(head, limits_));
+  if (about.model_fingerprint != host_.run_offer()->model_fingerprint) {
     return incompatible(
         fmt::format("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model));
   }
-  ready_ = true;
-  kept_.set_bytes_max(about_.sample_cache_bytes);
+  kept_.set_bytes_max(about.sample_cache_bytes);
+  admission_.become_ready(std::move(about));
   // One contribution at a time, as large as the model at most, in whatever form; or what a codec kept of two.
   const TensorList model = {{DType::f32, Shape{static_cast<std::int64_t>(host_.shape().floats)}}};
   const Target target{{}, model, &host_.shape()};
@@ -256,82 +204,26 @@ Status Session::received_ready(Bytes head) {
   return host_.ready(*this);
 }
 
-Result<std::vector<Session::Out>::iterator> Session::lease_of(const Contribution& contribution) {
-  const auto found = std::ranges::find(out_, contribution.lease_id, &Out::lease);
-  if (found == out_.end()) return corrupt("a contribution to a lease that it does not have");
-  W5XDE_CHECK(check_answer(contribution, *found));
-  W5XDE_CHECK(check_coding(contribution, *found));
-  return found;
-}
-
-// In async a node trains with the newest parameters that it has: one of those that it was sent, and not older
-// than what came just before its lease.
-bool Session::may_have_computed_with(std::uint64_t version, const Out& lease) const {
-  if (version == lease.version) return true;
-  return host_.run_offer()->newest_parameters && lease.work == Work::train && version > lease.version &&
-         std::ranges::find(versions_, version) != versions_.end();
-}
-
-Status Session::check_coding(const Contribution& contribution, const Out& lease) const {
-  if (contribution.tensors.empty()) return {};
-  const FloatRange part = part_at(contribution.first_float, lease.answer.part_floats, host_.shape());
-  if (!follows(contribution.coding, lease.answer) || contribution.tensors[0].shape.elements() != part.count)
-    return corrupt("a contribution in another coding than its lease asks for");
-  return {};
-}
-
-// What is wrong in here would be wrong in the sum, the audit, or the order of things.
-Status Session::check_answer(const Contribution& contribution, const Out& lease) const {
-  const bool is_void = contribution.samples == 0;
-  const bool has_floats = !contribution.tensors.empty();
-  if (contribution.block != lease.block || contribution.step != lease.step ||
-      !may_have_computed_with(contribution.version, lease) ||
-      has_floats != (lease.work == Work::train && !is_void) ||
-      (!is_void && contribution.samples != lease.samples) || contribution.correct > contribution.samples) {
-    return corrupt("a contribution that is no answer to its lease");
-  }
-  return {};
-}
-
 Status Session::received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload) {
-  if (!ready_) return corrupt("a contribution before ready");
+  if (!is_ready()) return corrupt("a contribution before ready");
   W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
-  W5XDE_TRY(const auto found, lease_of(contribution));
+  W5XDE_CHECK(check_contribution(contribution));
   if (contribution.tensors.empty()) {
-    out_.erase(found);
-    forget_versions();
+    leases_.erase(contribution.lease_id);
     return host_.contributed(*this, contribution, nullptr);
   }
   // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in
   // it.
   if (payload.empty()) return corrupt("a contribution without its floats");
-  const Target part = arriving_part(contribution);
-  W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding, part));
-  if (contribution.coding.form == Form::gradient) mark_gradients(part);
-  // The last part may be too small for any.
-  if (contribution.first_float == 0) lossless_up_ = static_cast<LosslessKind>(header.codec);
-  // One that comes whole is looked at later, beside the loop if it is large.
-  const std::uint64_t part_floats = contribution.tensors[0].shape.elements();
-  if (contribution.first_float == 0) arriving_finite_ = true;
-  if (part_floats < host_.shape().floats) {
-    const std::span<const float> here(reinterpret_cast<const float*>(part.raw.data()), part_floats);
-    arriving_finite_ = arriving_finite_ && all_finite(here);
-  }
-  landed_floats_ += part_floats;
-  landed_bytes_ += header.payload_bytes;
-  const std::uint64_t floats = host_.shape().floats;
-  if (landed_floats_ < floats) {
-    return host_.landing(*this, contribution, {reinterpret_cast<float*>(arriving_->data()), floats},
-                         landed_floats_);
-  }
-  out_.erase(found);
-  forget_versions();
-  landed_floats_ = 0;
-  const auto bytes = static_cast<double>(std::exchange(landed_bytes_, 0));
-  contribution_bytes_ = contribution_bytes_ == 0 ? bytes : 0.8 * contribution_bytes_ + 0.2 * bytes;
+  const BlockShape& shape = host_.shape();
+  W5XDE_CHECK(receiver_.finish(header, payload, contribution.coding, arriving_.target(contribution, shape)));
+  arriving_.landed(header, contribution, shape);
+  if (arriving_.floats_landed() < shape.floats)
+    return host_.landing(*this, contribution, arriving_.values(shape), arriving_.floats_landed());
+  leases_.erase(contribution.lease_id);
   if (contribution.coding.form == Form::gradient && !from_wire(contribution.coding).stateless())
     has_feedback_ = true;
-  return host_.contributed(*this, contribution, std::move(arriving_));
+  return host_.contributed(*this, contribution, arriving_.take());
 }
 
 Status Session::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
@@ -349,13 +241,6 @@ Status Session::received_feedback(const FrameHeader& header, Bytes head, Bytes p
   if (feedback.leaving) has_feedback_ = false;
   return host_.fed_back(*this, feedback,
                         {reinterpret_cast<const float*>(raw.data()), raw.size() / sizeof(float)});
-}
-
-std::string Session::describe_up() const {
-  const std::string_view lossless = lossless_up_ == LosslessKind::none ? "raw" : name_of(lossless_up_);
-  if (contribution_bytes_ == 0) return std::string(lossless);
-  const auto block = static_cast<double>(host_.shape().floats * sizeof(float));
-  return fmt::format("{} (ratio {:.2f})", lossless, block / contribution_bytes_);
 }
 
 Status Session::ask_feedback() {
@@ -380,24 +265,10 @@ Status Session::send_feedback(std::span<const float> feedback) {
   return sender_.send(*connection_, FrameType::feedback, head, {.tensors = {&view, 1}, .keep = copy});
 }
 
-bool Session::awaits(std::uint64_t version) const {
-  return sent_.version != version &&
-         std::ranges::any_of(out_, [&](const Out& lease) { return lease.version <= version; });
-}
-
-std::optional<Session::Slots> Session::oldest_lease() const {
-  if (out_.empty()) return std::nullopt;
-  return Slots{out_.front().step, out_.front().block};
-}
-
-bool Session::has_lease_of(std::uint64_t version) const {
-  return std::ranges::find(out_, version, &Out::version) != out_.end();
-}
-
 double Session::exchange_seconds() const {
   const LinkReport link = connection_->link();
-  const double bytes = contribution_bytes_ > 0 ? contribution_bytes_
-                                               : static_cast<double>(host_.shape().floats * sizeof(float));
+  const double bytes =
+      arriving_.bytes() > 0 ? arriving_.bytes() : static_cast<double>(host_.shape().floats * sizeof(float));
   // The kernel's round trip: a heartbeat's waits until the node has computed.
   const double round_trip = link.tcp ? seconds_of(link.tcp->round_trip_min) : 0;
   return w5xde::exchange_seconds(round_trip, bytes, link.receive_bytes_per_second);
@@ -411,16 +282,8 @@ double Session::step_seconds(double version_bytes, bool overlaps) {
 
 Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
   W5XDE_CHECK(broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
-  if (versions_.empty() || versions_.back() != learner.version()) versions_.push_back(learner.version());
-  forget_versions();
+  leases_.sent_version(learner.version());
   return {};
-}
-
-// The newest stays: its next lease may be computed with it.
-void Session::forget_versions() {
-  const auto oldest = std::ranges::min_element(out_, {}, &Out::version);
-  const std::uint64_t needed = oldest == out_.end() ? UINT64_MAX : oldest->version;
-  while (versions_.size() > 1 && versions_.front() < needed) versions_.pop_front();
 }
 
 Status Session::send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
@@ -448,14 +311,14 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                     .tensors = batch.tensors};
   head_.clear();
   encode(lease, head_);
-  if (form.answer.has_feedback()) may_hand_over_ = true;
-  out_.push_back({.lease = grant.lease,
-                  .work = grant.work,
-                  .step = grant.step,
-                  .block = grant.block,
-                  .samples = lease.samples(),
-                  .version = version,
-                  .answer = form.answer});
+  if (form.answer.form == Form::gradient && !form.answer.gradient.stateless()) may_hand_over_ = true;
+  leases_.add({.lease = grant.lease,
+               .work = grant.work,
+               .step = grant.step,
+               .block = grant.block,
+               .samples = lease.samples(),
+               .version = version,
+               .answer = form.answer});
   return sender_.send(*connection_, FrameType::lease, head_,
                       {.tensors = batch.payload,
                        .formed = std::move(formed),

@@ -3,25 +3,25 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "coordinator/admission.h"
+#include "coordinator/arriving_contribution.h"
 #include "coordinator/batches.h"
 #include "coordinator/kept_samples.h"
+#include "coordinator/leases_out.h"
 #include "learn/learner.h"
 #include "lease/round.h"
 #include "net/connection.h"
 #include "payload/encoding.h"
+#include "payload/form.h"
 #include "payload/receiver.h"
 #include "payload/sender.h"
-#include "record/summary.h"
 #include "versions/broadcast.h"
-#include "wire/enrolment.h"
-#include "wire/hello.h"
 #include "wire/status.h"
 
 namespace w5xde {
@@ -66,19 +66,19 @@ class Session final : private Connection::Owner {
   ~Session() override;
 
   NodeId id() const { return id_; }
-  bool is_ready() const { return ready_; }
-  const std::string& name() const { return hello_.name; }
-  const Ready& about() const { return about_; }
+  bool is_ready() const { return admission_.stage() == Admission::Stage::ready; }
+  const std::string& name() const { return admission_.hello().name; }
+  const Ready& about() const { return admission_.about(); }
   const std::string& peer() const { return peer_; }
   // Stays the same when the node leaves and comes back.
-  std::string identity() const { return fmt::format("{}, machine {}", name(), about_.machine); }
+  std::string identity() const { return fmt::format("{}, machine {}", name(), about().machine); }
   // The peer without its port.
   const std::string& host() const { return host_name_; }
   const Connection& connection() const { return *connection_; }
 
   // Sends the offer, once the hello is in.
   void offer();
-  // The learner's version. Without a codec, with whichever pays.
+  // The learner's version. Without a codec, with the one that pays.
   Status send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec);
   // What there is of the next one.
   Status send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec);
@@ -88,7 +88,7 @@ class Session final : private Connection::Owner {
 
   struct LeaseForm {
     bool generic = false;
-    const SectionCodec* codec = nullptr;  // none: whichever pays
+    const SectionCodec* codec = nullptr;  // none: the one that pays
     Encoding answer;
   };
   Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,
@@ -96,7 +96,7 @@ class Session final : private Connection::Owner {
   KeptSamples& kept() { return kept_; }
 
   // Every number of the contribution that is arriving is finite, as far as it is here.
-  bool arriving_finite() const { return arriving_finite_; }
+  bool arriving_finite() const { return arriving_.finite(); }
 
   // Its codec has a memory that would be lost with it.
   bool has_feedback() const { return has_feedback_; }
@@ -106,43 +106,26 @@ class Session final : private Connection::Owner {
   // Whether its answer to this lease counts. Its codec's feedback depends on it.
   Status send_verdict(LeaseId lease, bool counted);
   Status send_feedback(std::span<const float> feedback);
-  struct Slots {
-    std::uint64_t step = 0;
-    SlotBlock block;
-  };
   // The oldest lease that it has not answered.
-  std::optional<Slots> oldest_lease() const;
+  std::optional<LeasesOut::Slots> oldest_lease() const { return leases_.oldest(); }
   // It has leases that it can do nothing with (compute, or find void) before it has this version.
-  bool awaits(std::uint64_t version) const;
-  bool has_lease_of(std::uint64_t version) const;
+  bool awaits(std::uint64_t version) const { return sent_.version != version && leases_.await(version); }
+  bool has_lease_of(std::uint64_t version) const { return leases_.has_one_of(version); }
   double outgoing_bytes_per_second() { return connection_->outgoing_bytes_per_second(); }
   // The lossless codecs in use, and how much less they make of it.
-  std::string describe_up() const;
+  std::string describe_up() const { return arriving_.describe(host_.shape()); }
   std::string describe_down() const;
+  // Bytes before their lossless codecs, by bytes after, both ways; NaN while nothing has travelled.
+  double compression_ratio() const;
   void close(Error reason) { connection_->close(std::move(reason)); }
 
   // What a lease and its answer cost beside the computing, as far as is known of the link.
   double exchange_seconds() const;
-  // What a step costs it beside the computing: a version of so many bytes there, a contribution back, one
+  // What a step costs it beside the computing: a version of `version_bytes` there, a contribution back, one
   // after the other or both at once.
   double step_seconds(double version_bytes, bool overlaps);
 
-  // What the summary says of it, kept up to date by the host and by bytes().
-  NodeSummary tally;
-  void update_tally();
-  double joined_seconds = 0;  // into the run, set by the host
-
  private:
-  struct Out {
-    LeaseId lease = 0;
-    Work work = Work::train;
-    std::uint64_t step = 0;
-    SlotBlock block;
-    std::uint64_t samples = 0;
-    std::uint64_t version = 0;
-    Encoding answer;
-  };
-
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
   Status received(const FrameHeader& header, Bytes head, MutableBytes payload) override;
   void drained() override;
@@ -151,22 +134,15 @@ class Session final : private Connection::Owner {
 
   Status received_hello(Bytes head);
   Status received_ready(Bytes head);
-  // The lease that this answers, if it answers what was asked.
-  Result<std::vector<Out>::iterator> lease_of(const Contribution& contribution);
   Status received_status_question();
-  Status check_answer(const Contribution& contribution, const Out& lease) const;
-  Status check_coding(const Contribution& contribution, const Out& lease) const;
-  bool may_have_computed_with(std::uint64_t version, const Out& lease) const;
-  void forget_versions();
+  Status check_contribution(const Contribution& contribution) const;
   Result<MutableBytes> place_contribution(const FrameHeader& header, Bytes head);
   Status check_feedback(const Feedback& feedback) const;
   Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
   Status received_contribution(const FrameHeader& header, Bytes head, MutableBytes payload);
   Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
-  Target arriving_part(const Contribution& contribution);
   Status send_model();
   void watch();
-  std::uint64_t seconds_allowed() const;
 
   const NodeId id_;
   Host& host_;
@@ -175,36 +151,23 @@ class Session final : private Connection::Owner {
   const std::string peer_;
   const std::string host_name_;
   std::shared_ptr<Connection> connection_;
-  Hello hello_;
-  bool greeted_ = false;
-  bool offered_ = false;
-  bool model_sent_ = false;
-  bool status_due_ = false;  // was asked for while something else was on its way
-  bool ready_ = false;
-  Ready about_;
-  std::uint64_t idle_seconds_ = 0;  // since the peer last came a step further
-  Loop::TimerId watch_timer_ = 0;   // until it is ready
+  Admission admission_;
+  bool status_due_ = false;        // was asked for while something else was on its way
+  Loop::TimerId watch_timer_ = 0;  // until it is ready
   Limits limits_;
   std::vector<LosslessPolicy> parameter_policies_;  // one for each part
   LosslessPolicy lease_policy_;
   PayloadSender sender_;
   PayloadReceiver receiver_;
-  Reduction::Buffer arriving_;
-  LeaseId arriving_lease_ = 0;  // of which some parts are here
-  std::uint64_t landed_floats_ = 0;
-  bool arriving_finite_ = true;
-  std::uint64_t landed_bytes_ = 0;  // that travelled
-  AlignedBuffer feedback_;          // arriving
+  ArrivingContribution arriving_;
+  AlignedBuffer feedback_;  // arriving
   bool has_feedback_ = false;
   bool leaving_ = false;
   bool may_hand_over_ = false;   // it was given feedback, or a lossy codec, and may leave with some
   unsigned feedback_asked_ = 0;  // times, not answered yet
-  LosslessKind lossless_up_ = LosslessKind::none;  // of the last contribution
-  double contribution_bytes_ = 0;                  // that travel, of the last ones
   KeptSamples kept_;
   SentVersion sent_;
-  std::deque<std::uint64_t> versions_;  // that it was sent since its oldest lease
-  std::vector<Out> out_;
+  LeasesOut leases_;
   Head head_;
 };
 

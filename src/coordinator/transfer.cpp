@@ -11,60 +11,22 @@ namespace w5xde {
 
 namespace {
 
-// Of contributions, where the choice of a sparse codec is ours.
-constexpr double kAutomaticDensity = 0.005;
-// Of a step, before one is measured.
-constexpr double kComputingGuessed = 0.1;
 // With a newcomer that is sent its version: then others are called too.
 constexpr auto kCatchUpPatience = std::chrono::seconds(5);
-// With a node that was asked for its error feedback, beside what its link takes for it.
-constexpr double kFeedbackSeconds = 5;
-constexpr double kSlowestBytesPerSecond = 125e3;  // where that is not known
-
-bool is_lossy(const GradientCodec& codec) {
-  return codec.kind != GradientKind::none;
-}
 
 }  // namespace
 
 Status Coordinator::begin_transfer(const CheckpointFile& checkpoint) {
-  const Transport& transport = options_.config.transport;
-  if (!transport.codec.automatic) codec_down_ = {.lossless = transport.codec.codec};
-  answer_ = fixed_answer();
-  part_floats_ = part_floats(shape_.floats, transport.part_bytes);
-  broadcast_.emplace(shape_, Broadcast::Options{transport.generic(), part_floats_}, &pool_, loop_);
-  broadcast_->set_codec(transport.parameter_codec.codec);
-  feedback_.emplace(shape_.parameters);
-  W5XDE_CHECK(feedback_->restore(checkpoint));
-  if (!is_lossy(broadcast_->codec()) || !checkpoint.layout_of("shown")) return {};
+  codecs_ = CodecChoice(options_.config, shape_);
+  broadcast_.emplace(shape_, Broadcast::Options{options_.config.transport.generic(), codecs_.part_floats()},
+                     &pool_, loop_);
+  broadcast_->set_codec(codecs_.parameter_codec());
+  W5XDE_CHECK(checkpoints_.resume(checkpoint, shape_.parameters));
+  if (broadcast_->codec().kind == GradientKind::none || !checkpoint.layout_of("shown")) return {};
   std::vector<float> shown(shape_.parameters->floats());
   W5XDE_CHECK(checkpoint.read("shown", *shape_.parameters, shown));
   broadcast_->restore(shown, *learner_);
   return {};
-}
-
-// Leases are made no larger than a node takes. A single slot cannot be made smaller.
-Status Coordinator::check_lease_size(const Material& material) {
-  const RunConfig& config = options_.config;
-  lease_size_ = LeaseSize::of(*material.data, config.batch, config.transport.generic());
-  if (!lease_size_.fits()) {
-    return invalid(fmt::format(
-        "a batch of {} samples is {} MiB, and {} MiB are the most that a node is sent at once. Lower "
-        "--batch, "
-        "and raise --accumulate for the same global batch",
-        config.batch, lease_size_.payload_bytes_per_slot / kMiB, LeaseSize::kPayloadBytesMax / kMiB));
-  }
-  if (config.transport.sample_cache == SampleCaching::on && !lease_size_.fits_with_numbers()) {
-    return invalid(fmt::format(
-        "with --sample-cache on, the numbers of a batch's {} samples are more than a node is sent at once. "
-        "Lower --batch, and raise --accumulate for the same global batch, or use --sample-cache off",
-        config.batch));
-  }
-  return {};
-}
-
-bool Coordinator::may_use_cache() const {
-  return options_.config.transport.sample_cache != SampleCaching::off && lease_size_.fits_with_numbers();
 }
 
 Offer Coordinator::make_offer(const Material& material) const {
@@ -79,7 +41,7 @@ Offer Coordinator::make_offer(const Material& material) const {
               .threads = config.threads,
               .model_fingerprint = learner_->model_fingerprint(),
               .newest_parameters = config.mode == Mode::async,
-              .momentum = nodes_gather_momentum() ? config.optimizer.momentum : 0,
+              .momentum = CodecChoice::nodes_gather_momentum(config) ? config.optimizer.momentum : 0,
               .socket_buffer = transport.socket_buffer,
               .keep_alive = transport.keep_alive,
               .quick_ack = transport.quick_ack,
@@ -92,98 +54,32 @@ Offer Coordinator::make_offer(const Material& material) const {
   return offer;
 }
 
-// What a sparse codec holds back would miss the momentum that it had gathered in the optimizer: nodes gather
-// it there, and the optimizer does not once more (Deep Gradient Compression).
-bool Coordinator::nodes_gather_momentum() const {
-  const OptimizerOptions& optimizer = options_.config.optimizer;
-  return options_.config.transport.gradient_codec.codec.kind == GradientKind::topk &&
-         optimizer.kind == OptimizerOptions::Kind::sgd && optimizer.momentum > 0 && !optimizer.nesterov;
-}
-
-OptimizerOptions Coordinator::optimizer_options() const {
-  OptimizerOptions optimizer = options_.config.optimizer;
-  if (nodes_gather_momentum()) optimizer.momentum = 0;
-  return optimizer;
-}
-
-std::uint32_t Coordinator::grain() const {
-  const RunConfig& config = options_.config;
-  return lease_grain(config.transport.gradient_codec.codec, config.step_slots());
-}
-
-Encoding Coordinator::fixed_answer() const {
-  const Transport& transport = options_.config.transport;
-  Encoding form;
-  form.gradient = transport.gradient_codec.codec;
-  form.form = is_lossy(form.gradient) ? Form::gradient : transport.generic() ? Form::generic : Form::direct;
-  const LosslessChoice lossless = transport.codec_up(shape_.floats * sizeof(float));
-  form.lossless.reset();
-  if (!lossless.automatic) form.lossless = {.lossless = lossless.codec};
-  return form;
-}
-
-Encoding Coordinator::answer_form(const Session& session) const {
-  Encoding form = answer_;
-  if (const auto policy = gradient_policies_.find(session.id()); policy != gradient_policies_.end()) {
-    form.gradient = policy->second.codec();
-    if (is_lossy(form.gradient)) form.form = Form::gradient;
-  }
-  const bool whole_chunks = form.gradient.by_chunks() && part_floats_ % kGradientChunk == 0;
-  if (by_parts() && (form.form == Form::direct || whole_chunks)) form.part_floats = part_floats_;
-  return form;
-}
-
 // From what the links carry and what the nodes compute just now.
-void Coordinator::choose_gradient_codecs() {
-  const Transport& transport = options_.config.transport;
-  const bool up = transport.gradient_codec.automatic, down = transport.parameter_codec.automatic;
+void Coordinator::choose_codecs() {
   // While a checkpoint is written, what nodes were shown must stay.
-  if ((!up && !down) || writing_) return;
+  if ((!codecs_.automatic_up() && !codecs_.automatic_down()) || checkpoints_.in_progress()) return;
   const auto computing_nodes = static_cast<double>(std::max<std::size_t>(1, round_->roster().working()));
-  double slowest_down = 0, longest = 0;
+  const double share = static_cast<double>(options_.config.step_slots()) / computing_nodes;
+  std::vector<CodecChoice::Conditions> nodes;
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
-    const double share = static_cast<double>(options_.config.step_slots()) / computing_nodes;
-    const Member& member = round_->roster().at(id);
-    const double computing = share * member.pace.seconds_per_slot;
-    longest = std::max(longest, computing);
-    const double rate = session->outgoing_bytes_per_second();
-    if (rate > 0 && (member.works() || member.standing == Standing::catching_up))
-      slowest_down = slowest_down == 0 ? rate : std::min(slowest_down, rate);
-    if (!up) continue;
-    // One that has sent nothing yet: as others, over a link that is the same both ways.
-    const double mean = share * round_->roster().mean_seconds_per_slot();
-    const double rate_up = session->connection().incoming_bytes_per_second();
-    GradientPolicy& policy =
-        gradient_policies_.try_emplace(id, *shape_.parameters, kAutomaticDensity).first->second;
-    (void)policy.choose({rate_up > 0 ? rate_up : rate, computing > 0 ? computing
-                                                       : mean > 0    ? mean
-                                                                     : kComputingGuessed});
+    nodes.push_back({.node = id,
+                     .step_seconds = share * round_->roster().at(id).pace.seconds_per_slot,
+                     .step_seconds_others = share * round_->roster().mean_seconds_per_slot(),
+                     .bytes_per_second_up = session->connection().incoming_bytes_per_second(),
+                     .bytes_per_second_down = session->outgoing_bytes_per_second(),
+                     .takes_part = round_->roster().at(id).works() ||
+                                   round_->roster().at(id).standing == Standing::catching_up});
   }
-  if (!down) return;
-  // What sparse contributions change is sparse too, if the optimizer does not smear it: all of it is sent.
-  const OptimizerOptions& optimizer = options_.config.optimizer;
-  const bool sparse = optimizer.kind == OptimizerOptions::Kind::sgd && optimizer.momentum == 0 &&
-                      optimizer.weight_decay == 0 && up;
-  const double density =
-      sparse ? std::min(1.0, 1.25 * kAutomaticDensity * static_cast<double>(round_->nodes())) : 0;
-  if (!parameter_policy_ || density != parameter_density_) {
-    parameter_policy_.emplace(*shape_.parameters, density);
-    parameter_density_ = density;
-  }
-  if (const GradientCodec codec =
-          parameter_policy_->choose({slowest_down, longest > 0 ? longest : kComputingGuessed});
-      codec != broadcast_->codec()) {
-    broadcast_->set_codec(codec);
-  }
+  codecs_.choose(nodes);
+  if (codecs_.parameter_codec() != broadcast_->codec()) broadcast_->set_codec(codecs_.parameter_codec());
 }
 
 // With lossy codecs a newcomer is sent far more than those who have the version before, and what its link
 // carries is not known before: that is got over with while the others go on.
 bool Coordinator::calls_newcomers() const {
-  const Transport& transport = options_.config.transport;
-  const bool lossy = transport.gradient_codec.automatic || transport.parameter_codec != GradientChoice();
-  return lossy && transport.who_works == WhoWorks::fastest && options_.config.mode == Mode::sync;
+  return codecs_.differences_down() && options_.config.transport.who_works == WhoWorks::fastest &&
+         options_.config.mode == Mode::sync;
 }
 
 void Coordinator::bring_up_to_date() {
@@ -211,60 +107,19 @@ void Coordinator::bring_up_to_date() {
   }
 }
 
-std::string Coordinator::in_parts(std::uint64_t floats) const {
-  return floats == 0 ? "" : fmt::format(", {} parts", (shape_.floats + floats - 1) / floats);
-}
-
-std::string Coordinator::describe_up(const Session& session) const {
-  const auto policy = gradient_policies_.find(session.id());
-  const std::string gradients = policy != gradient_policies_.end() ? policy->second.describe()
-                                : answer_.form == Form::gradient
-                                    ? to_string(answer_.gradient)
-                                    : std::string(name_of(options_.config.transport.serialization));
-  return fmt::format("{}, {}{}", gradients, session.describe_up(),
-                     in_parts(answer_form(session).part_floats));
-}
-
-std::string Coordinator::describe_down(const Session& session) const {
-  const std::string changes = parameter_policy_ ? parameter_policy_->describe()
-                              : is_lossy(broadcast_->codec())
-                                  ? to_string(broadcast_->codec())
-                                  : std::string(name_of(options_.config.transport.serialization));
-  return fmt::format("{}, {}{}", changes,
-                     codec_down_ ? to_string(codec_down_->lossless) : session.describe_down(),
-                     in_parts(by_parts() ? part_floats_ : 0));
-}
-
 bool Coordinator::uses_cache(const Session& session) const {
-  if (!may_use_cache()) return false;
-  const std::string& peer = session.peer();
-  const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
-  const double rate = session.connection().incoming_bytes_per_second();
-  return options_.config.transport.keeps_samples(local, rate);
-}
-
-Batch Coordinator::batch_for(Session& session, const Grant& grant) {
-  const bool train = grant.work == Work::train;
-  Batches& batches = train ? *batches_ : *evaluation_batches_;
-  const std::uint64_t first = train ? round_->step_slots().first_slot_of(grant.step) : 0;
-  if (uses_cache(session)) {
-    return batches.make_lacking(first + grant.block.first_slot, grant.block.slot_count, grant.work,
-                                session.kept());
-  }
-  // This step's samples were put together when the step before was leased.
-  if (train)
-    batches.prepare(round_->step_slots().first_slot_of(grant.step + 1), round_->slots_of(grant.step + 1));
-  return batches.make(first + grant.block.first_slot, grant.block.slot_count);
+  return samples_->uses_cache(session.peer(), session.connection().incoming_bytes_per_second());
 }
 
 Status Coordinator::send_parameters(Session& session) {
-  version_out_ = true;
-  return session.send_parameters(*learner_, exact_broadcast_ ? *exact_broadcast_ : *broadcast_, codec_down());
+  step_.set_out();
+  return session.send_parameters(*learner_, exact_broadcast_ ? *exact_broadcast_ : *broadcast_,
+                                 codecs_.codec_down());
 }
 
-// What exchanges and steps cost over a link. Nodes that come from one address share one: what differs between
-// those of a crew is chance, and would cut steps unevenly. Where all may take part it must stay: who finds
-// the link slow first leaves it to the others.
+// What exchanges and steps cost over a link. Nodes that connect from one address share one. Where fewer nodes
+// work than could, what differs between them is chance, and would cut steps unevenly: they get the mean.
+// Where all may work, the difference stays: the node that finds the link slow first leaves it to the others.
 void Coordinator::measure_links() {
   struct Costs {
     double exchange = 0, step = 0, nodes = 0;
@@ -273,7 +128,7 @@ void Coordinator::measure_links() {
   for (const auto& [id, session] : sessions_) {
     if (!session->is_ready()) continue;
     measure_link(*session);
-    if (!round_->roster().limited() || session->tally.batches == 0 || !round_->roster().at(id).works())
+    if (!round_->roster().limited() || tally_.batches_of(id) == 0 || !round_->roster().at(id).works())
       continue;
     Costs& costs = links[session->host()];
     costs.exchange += session->exchange_seconds();
@@ -294,12 +149,9 @@ void Coordinator::measure_link(Session& session) {
   round_->set_swap_in_seconds(session.id(), swap_in_seconds(session));
 }
 
-// What a node that has rested lacks: a version of the parameters, and samples where nodes keep them.
+// A node that has rested lacks a version of the parameters, and samples where nodes keep them.
 double Coordinator::swap_in_seconds(Session& session) const {
-  const Dataset& data = *material_->data;
-  std::uint64_t bytes = shape_.floats * sizeof(float);
-  if (uses_cache(session))
-    bytes += data.samples() * (data.inputs().sample_bytes() + data.targets().sample_bytes());
+  const std::uint64_t bytes = shape_.floats * sizeof(float) + (uses_cache(session) ? samples_->bytes() : 0);
   const double rate = session.outgoing_bytes_per_second();
   return static_cast<double>(bytes) * std::max(kSecondsPerByte, rate > 0 ? 1 / rate : 0);
 }
@@ -308,48 +160,39 @@ double Coordinator::step_seconds(Session& session) const {
   // Of a version as those get it who have the one before: one that has rested is sent more, but once.
   const double usual = broadcast_->usual_bytes();
   const double bytes = usual > 0 ? usual : static_cast<double>(shape_.floats * sizeof(float));
-  return session.step_seconds(bytes, answer_form(session).part_floats > 0);
+  return session.step_seconds(bytes, codecs_.answer_form(session.id()).part_floats > 0);
 }
 
-// A checkpoint has what the nodes' codecs have still to say, as of the contributions that are in it: the
-// request comes before the parameters of the version after. Those who have rested since are not asked again:
-// it is as much as the model.
 void Coordinator::gather_feedback() {
-  std::set<NodeId> nodes;
+  std::vector<NodeId> nodes;
   for (const auto& [id, session] : sessions_) {
-    if (!session->is_ready() || !session->has_feedback() || feedback_->has_copy(id)) continue;
-    if (feedback_->awaits(id) || session->ask_feedback().ok()) nodes.insert(id);
+    if (session->is_ready() && session->has_feedback()) nodes.push_back(id);
   }
-  feedback_->gather(nodes, loop_.now());
+  checkpoints_.gather(nodes, [this](NodeId id) { return sessions_.at(id)->ask_feedback().ok(); });
 }
 
-// A checkpoint does not wait for a node longer than its link could need, several times over.
 void Coordinator::drop_silent() {
-  if (!feedback_->gathering()) return;
-  const auto bytes = static_cast<double>(2 * shape_.parameters->floats() * sizeof(float));
-  for (const auto& [id, asked] : feedback_->awaited()) {
-    Session& session = *sessions_.at(id);
-    const double rate = session.connection().incoming_bytes_per_second();
-    const double patience = kFeedbackSeconds + 4 * bytes / (rate > 0 ? rate : kSlowestBytesPerSecond);
-    if (seconds_of(loop_.now() - asked) > patience)
-      session.close(disconnected(fmt::format("it did not send its error feedback in {:.0f} s", patience)));
+  for (const auto& [id, session] : sessions_) {
+    const double rate = session->connection().incoming_bytes_per_second();
+    if (const auto waited = checkpoints_.waited_too_long(id, rate))
+      session->close(disconnected(fmt::format("it did not send its error feedback in {:.0f} s", *waited)));
   }
 }
 
 // Not when the run has ended meanwhile: what nodes that are sent home hold back would be missing.
 void Coordinator::write_once_gathered() {
-  if (writing_ && phase_ == Phase::training && !feedback_->gathering()) write_gathered();
+  if (running() && checkpoints_.may_write()) write_gathered();
 }
 
 Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<const float> feedback) {
   if (!all_finite(feedback)) return corrupt("feedback with NaN or infinity");
-  const bool awaited = feedback_->gathering();
+  const bool awaited = checkpoints_.feedback().gathering();
   if (about.leaving) {
     round_->set_leaving(session.id());
-    feedback_->take_over(session.id(), feedback, about.taken_over);
+    checkpoints_.feedback().take_over(session.id(), feedback, about.taken_over);
   } else {
     const bool rests = round_->roster().limited() && !round_->roster().at(session.id()).works();
-    feedback_->gathered(session.id(), feedback, rests || run_over());
+    checkpoints_.feedback().gathered(session.id(), feedback, rests || run_over());
   }
   if (awaited) write_once_gathered();
   return {};
@@ -357,25 +200,28 @@ Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<
 
 void Coordinator::hand_over_feedback() {
   // The heir's copy, if it is on its way, is from before.
-  if (!feedback_->orphaned() || feedback_->gathering() || writing_ || phase_ != Phase::training) return;
+  if (!checkpoints_.feedback().orphaned() || checkpoints_.feedback().gathering() ||
+      checkpoints_.in_progress() || !running())
+    return;
   const auto heir = std::ranges::find_if(sessions_, [&](const auto& member) {
     return member.second->is_ready() && !member.second->is_leaving() &&
-           round_->roster().at(member.first).works() && feedback_->may_hand_over_to(member.first) &&
-           answer_form(*member.second).form == Form::gradient;
+           round_->roster().at(member.first).works() &&
+           checkpoints_.feedback().may_hand_over_to(member.first) &&
+           codecs_.answer_form(member.first).form == Form::gradient;
   });
   if (heir == sessions_.end()) return;
-  if (Status sent = heir->second->send_feedback(feedback_->hand_over(heir->first)); !sent.ok())
+  if (Status sent = heir->second->send_feedback(checkpoints_.feedback().hand_over(heir->first)); !sent.ok())
     heir->second->close(std::move(sent).error());
 }
 
 void Coordinator::feedback_gone(const Session& session) {
-  if (session.has_feedback() && phase_ == Phase::training) {
-    ++counted_.feedback_lost;
-    event(fmt::format("what {} had still to say of its gradients is lost with it", session.name()));
+  if (session.has_feedback() && running()) {
+    tally_.feedback_lost();
+    tally_.event(fmt::format("what {} had still to say of its gradients is lost with it", session.name()));
   }
-  gradient_policies_.erase(session.id());
-  const bool awaited = feedback_->gathering();
-  feedback_->gone(session.id());
+  codecs_.forget(session.id());
+  const bool awaited = checkpoints_.feedback().gathering();
+  checkpoints_.feedback().gone(session.id());
   if (awaited) write_once_gathered();
 }
 

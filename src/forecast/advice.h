@@ -19,7 +19,7 @@ struct Advice {
   // The gentlest that is within a tenth of the fastest; or the exact one, where that is within a tenth of it.
   std::size_t recommended = 0;
   std::size_t fastest = 0;
-  // What the situation would come to with so many times its slots a step, and nothing else changed.
+  // The situation with kMoreSlots times its slots a step, and nothing else changed.
   static constexpr std::uint32_t kMoreSlots = 4;
   Prediction with_more_slots;
 

@@ -31,8 +31,8 @@ constexpr double kFirstWindowBytes = 14600;
 constexpr double kPauseSeconds = 0.2;
 // What is left of a link's rate when Ethernet, IP and TCP have their headers.
 constexpr double kGoodput = 0.95;
-// Of so many it is rehearsed who stays out of a step for the link's sake: that takes the square of their
-// number, and of more all are believed to take part.
+// Nodes. For no more than these it is rehearsed who stays out of a step because of the link, which takes the
+// square of their number. Of more nodes all are assumed to work.
 constexpr std::uint32_t kNodesReckoned = 32;
 // Part of the step time of more nodes. One node with all cores takes over where its steps are no longer.
 constexpr double kOneEachPays = 1;
@@ -59,7 +59,7 @@ std::uint32_t cores_used(const Situation& situation) {
   return std::max(1u, std::min(situation.nodes, situation.cores));
 }
 
-// How many slots a node computes at once where so many take part.
+// How many slots a node computes at once where `nodes` nodes work.
 std::uint32_t lanes_of(const Situation& situation, std::uint32_t nodes) {
   const std::uint32_t slots = std::max(1u, situation.config.step_slots() / nodes);
   if (situation.config.threads > 1 || slots * situation.slot_seconds <= kOneLaneSeconds) return 1;
@@ -158,7 +158,7 @@ void add_bytes(Prediction& prediction, const Situation& situation, double down, 
   prediction.node_bytes_up = up / situation.nodes;
 }
 
-// Which nodes have a part in a step, and how large, when so many of them could.
+// Which nodes have a part in a step, and how large, when `nodes` of them could.
 Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
   const LinkSpeed& link = situation.link;
   const std::uint32_t slots = situation.config.step_slots();
@@ -173,7 +173,7 @@ Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint
       .unsteadiness = link.loopback() ? kUnsteady : kSteady};
   if (!link.loopback() && nodes <= kNodesReckoned) {
     options.step_seconds = options.exchange_seconds + traffic.parameters / link.bytes_per_second;
-    // All that there are, but for a crew: it does not take turns.
+    // All nodes, unless fewer work than could: those do not take turns.
     if (nodes == cores_used(situation) && nodes < situation.nodes) {
       options.nodes = situation.nodes;
       options.lanes = nodes;
@@ -203,8 +203,8 @@ Prediction predict_sync(const Situation& situation, const Traffic& traffic, std:
   return prediction;
 }
 
-// Of fewer nodes where that is faster, as the pool itself finds out (lease/crew.h).
-Prediction predict_crew(const Situation& situation, const Traffic& traffic) {
+// Of fewer nodes where that is faster, as the pool itself finds out (lease/team_size.h).
+Prediction predict_team(const Situation& situation, const Traffic& traffic) {
   const std::uint32_t all = cores_used(situation);
   Prediction best = predict_sync(situation, traffic, all);
   if (situation.config.transport.who_works != WhoWorks::fastest) return best;
@@ -306,7 +306,7 @@ std::string_view name_of(Bottleneck bottleneck) {
 
 Prediction predict(const Situation& situation) {
   const Traffic traffic = traffic_of(situation);
-  Prediction prediction = situation.config.mode == Mode::sync ? predict_crew(situation, traffic)
+  Prediction prediction = situation.config.mode == Mode::sync ? predict_team(situation, traffic)
                                                               : predict_async(situation, traffic);
   prediction.bottleneck = bottleneck_of(prediction.seconds);
   prediction.samples_bytes = traffic.kept_bytes;

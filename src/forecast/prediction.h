@@ -29,7 +29,7 @@ struct Situation {
   std::uint64_t sample_bytes = 0;              // of one, input and target
   std::uint64_t sample_numbers = 0;            // that these bytes are
   std::uint32_t nodes = 1;
-  std::uint32_t cores = 1;  // of all nodes together; so many compute at a time, the others rest
+  std::uint32_t cores = 1;  // of all nodes together; one node a core computes at a time
   LinkSpeed link;
 
   // Whether the nodes share their cores. Where there are more nodes than cores, those are one machine's.

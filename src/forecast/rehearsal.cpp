@@ -13,15 +13,15 @@ namespace w5xde {
 
 namespace {
 
-// So many steps until every node is measured, and so many that count.
+// Steps until every node is measured, and steps that count.
 constexpr int kStepsBefore = 16, kStepsCounted = 48;
 // By how much what is measured of a link differs from what it is: connections that share one do not get equal
 // parts of it.
 constexpr double kLinkUnsteadiness = 0.15;
-// So many beside those that work are enough to take turns with.
+// Nodes beside those that work. More would change nothing in who takes turns.
 constexpr std::uint32_t kResting = 8;
-// Who stays out of a step is chance, and lasts: behind a link it is played several times, unless so many
-// slots and nodes take long, among whom chance evens out.
+// Who stays out of a step is chance, and lasts. Behind a link it is played several times, at most kPlaysMax;
+// with many slots and nodes fewer times, because that takes long and chance evens out among them.
 constexpr std::uint64_t kPlaysMax = 8, kSlotsTimesNodes = 8192;
 
 std::uint64_t plays_of(const Rehearsal::Options& options) {

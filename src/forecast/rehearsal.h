@@ -11,7 +11,7 @@ struct Rehearsal {
     std::uint32_t slots = 1;
     std::uint32_t grain = 0;  // as Round::Options has it
     std::uint32_t nodes = 1;
-    std::uint32_t lanes = 0;  // so many of them work at a time, in turns (turns.h); 0: all
+    std::uint32_t lanes = 0;  // of their machine: that many nodes work at a time, in turns; 0: all
     double slot_seconds = 0;
     double exchange_seconds = 0;
     // What a step costs a node beside the computing, with the link to itself: its parameters, and an

@@ -5,7 +5,7 @@
 namespace w5xde {
 namespace {
 
-// Leases are dear, so that a step is not given out bit by bit.
+// Leases are expensive, so that a step is not given out bit by bit.
 Rehearsal rehearse(std::uint32_t slots, std::uint32_t nodes, std::uint32_t grain = 0) {
   return Rehearsal::of(
       {.slots = slots, .grain = grain, .nodes = nodes, .slot_seconds = 0.01, .exchange_seconds = 1});

@@ -83,7 +83,7 @@ struct Passage {
   double chunks_seconds = 0;  // of encoding: what several cores can do side by side
 };
 
-// So many numbers of so many bytes together.
+// `numbers` numbers that take `bytes` bytes in total.
 Passage passage_of(double numbers, double bytes, bool generic, const LosslessCodec& lossless) {
   Passage passage{.bytes = bytes};
   if (generic)

@@ -15,8 +15,8 @@ struct Traffic {
   double lease = 0;         // one, without its samples
   double slot = 0;          // its samples in a lease: themselves, or the numbers of those that a node keeps
   double kept_bytes = 0;    // of samples, at one node
-  // So many of equal size make a contribution or a version: one is stepped and on its way down while the next
-  // comes up. 1: they travel in one piece.
+  // Parts of equal size that make a contribution or a version: one is stepped and on its way down while the
+  // next comes up. 1: they travel in one piece.
   double parts = 1;
 
   double parameters_encode_seconds = 0, parameters_decode_seconds = 0;      // coordinator, node

@@ -65,8 +65,9 @@ class Learner {
   // changed (but by parts that were applied before), when the sum is not finite.
   bool apply(const AlignedBuffer& sum, std::uint64_t samples, double weight);
 
-  // The same, part by part: the sum's floats from stepped() on, each once, until apply() takes the rest. The
-  // version at hand stays whole meanwhile; what optimizers keep does not, so that no checkpoint is taken.
+  // The same, part by part (not with a clip_norm: it is of the whole gradient): the sum's floats from
+  // stepped() on, each once, until apply() takes the rest. The version at hand stays whole meanwhile; what
+  // optimizers keep does not, so that no checkpoint is taken.
   bool apply_part(std::span<const float> sum, std::uint64_t samples);
   std::uint64_t stepped() const { return stepped_; }  // floats of the next version that are there
   const State& next() const { return next_; }         // null while there are none

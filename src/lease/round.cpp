@@ -457,7 +457,7 @@ void Round::ask_others(Instant now, std::vector<Grant>& grants) {
   }
 }
 
-// Blocks of late nodes and of newcomers go to idle ones as well. The first answer counts.
+// What late nodes and newcomers hold goes to idle nodes as well. The first answer counts.
 void Round::help_stragglers(Instant now, std::vector<Grant>& grants) {
   const Straggler* helpless = nullptr;  // nobody has time for blocks of its kind
   const auto stragglers = find_stragglers(roster_, steps_, options_.mode == Mode::sync, now);

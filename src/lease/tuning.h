@@ -15,7 +15,7 @@ namespace w5xde {
 // Seconds that an exchange (a lease and its answer) costs the two processes at least, and seconds for each
 // byte of it, through two sockets and two hashes: measured on loopback.
 inline constexpr double kExchangeSeconds = 60e-6;
-inline constexpr double kSecondsPerByte = 1.25e-9;
+inline constexpr double kSecondsPerByte = 1.25e-9;  // a byte
 // Seconds. A lease that takes no longer in one lane is computed in one: waking other threads would cost more
 // than it gains.
 inline constexpr double kOneLaneSeconds = 0.002;
@@ -34,7 +34,7 @@ constexpr double exchange_seconds(double round_trip, double bytes, double bytes_
 inline constexpr double kMeanSeconds = 2;
 // What part of an estimate one answer replaces, at least and at most.
 inline constexpr double kSmoothingMin = 0.005;
-inline constexpr double kSmoothingMax = 0.3;
+inline constexpr double kSmoothingMax = 0.3;  // at most
 // Answers, or steps, until what is measured says something: caches are cold before. A node that was never
 // measured holds at most this many slots.
 inline constexpr std::uint32_t kWarmUp = 2;
@@ -53,7 +53,7 @@ inline constexpr double kCostsBetweenTries = 10;
 // Seconds that a node is given work for at once, so that a node that joins still finds work in a long step;
 // but at least this many times its exchange.
 inline constexpr double kLeaseSecondsMax = 2;
-inline constexpr double kLeaseExchanges = 8;
+inline constexpr double kLeaseExchanges = 8;  // times an exchange
 // Exchanges until a node has answered and has its next lease: two, and one more for what they take longer at
 // times.
 inline constexpr double kExchangesAhead = 3;
@@ -66,8 +66,8 @@ inline constexpr double kAsyncLeaseSeconds = 0.004;
 // This many times as long as usual, and never before these seconds, which are many slices of a scheduler. The
 // second number is for a node that was never measured.
 inline constexpr double kLateFactor = 4;
-inline constexpr double kLateSeconds = 0.1;
-inline constexpr double kLateSecondsUnmeasured = 5;
+inline constexpr double kLateSeconds = 0.1;          // seconds
+inline constexpr double kLateSecondsUnmeasured = 5;  // seconds, never measured
 
 // ---- How often all nodes are looked at
 
@@ -75,7 +75,7 @@ inline constexpr double kLateSecondsUnmeasured = 5;
 // for every answer that it gives, and after this long in any case.
 inline constexpr std::size_t kFewNodes = 32;
 inline constexpr std::size_t kLooksPerAnswer = 8;
-inline constexpr Duration kLookAtAllEvery = std::chrono::milliseconds(10);
+inline constexpr Duration kLookAtAllEvery = std::chrono::milliseconds(10);  // at least
 
 // A coordinator looks for stragglers this often while nothing else happens.
 inline constexpr std::chrono::milliseconds kTick{20};
@@ -94,11 +94,11 @@ inline constexpr double kFreeSwapInSeconds = kTurnSeconds / 20;
 inline constexpr double kFarCheaper = 1.0 / 3;
 // A number of nodes is judged by the median of this many steps, over these seconds.
 inline constexpr std::size_t kWindowSteps = 3;
-inline constexpr double kWindowSeconds = 0.5;
+inline constexpr double kWindowSeconds = 0.5;  // at least
 // Another number of nodes must make steps this much shorter to be kept. One node for each machine may even
 // seem to make them longer: half seconds on a shared machine differ by more.
 inline constexpr double kShorter = 0.95;
-inline constexpr double kOnePerMachine = 1.1;
+inline constexpr double kOnePerMachine = 1.1;  // one node for each machine
 // A trial that costs this part of a usual step more than usual, and half a window's time, ends.
 inline constexpr double kTrialCost = 0.4;
 // Windows between trials. What failed is tried again ever more rarely: conditions change, but not all the

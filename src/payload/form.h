@@ -42,7 +42,7 @@ struct FloatRange {
   std::uint64_t end() const { return first + count; }
   bool operator==(const FloatRange&) const = default;
 };
-// The part that begins at this float, of at most so many (0: of all that are left).
+// The part that begins at this float, of at most `part_floats` floats (0: of all that are left).
 FloatRange part_at(std::uint64_t first, std::uint64_t part_floats, const BlockShape& shape);
 
 // Part of a block that was formed as a whole, with a codec by chunks; it begins with a chunk.

@@ -47,10 +47,10 @@ std::string_view name_in(const Named<Choice> (&all)[n], Choice choice) {
 }
 
 template <class Codec>
-Result<CodecChoice<Codec>> codec_choice(std::string_view text, Result<Codec> (*parse)(std::string_view)) {
-  if (text == kAutomatic) return CodecChoice<Codec>{.automatic = true};
+Result<Choice<Codec>> codec_choice(std::string_view text, Result<Codec> (*parse)(std::string_view)) {
+  if (text == kAutomatic) return Choice<Codec>{.automatic = true};
   W5XDE_TRY(const Codec codec, parse(text));
-  return CodecChoice<Codec>{.codec = codec};
+  return Choice<Codec>{.codec = codec};
 }
 
 }  // namespace

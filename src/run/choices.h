@@ -37,14 +37,14 @@ enum class WhoWorks : std::uint8_t {
 
 // A codec that was named, or automatic: the run measures and chooses.
 template <class Codec>
-struct CodecChoice {
+struct Choice {
   Codec codec = {};  // none where the choice is automatic: a run begins with that
   bool automatic = false;
 
-  bool operator==(const CodecChoice&) const = default;
+  bool operator==(const Choice&) const = default;
 };
-using LosslessChoice = CodecChoice<LosslessCodec>;
-using GradientChoice = CodecChoice<GradientCodec>;
+using LosslessChoice = Choice<LosslessCodec>;
+using GradientChoice = Choice<GradientCodec>;
 
 Result<Loss> parse_loss(std::string_view text);
 Result<Serialization> parse_serialization(std::string_view text);

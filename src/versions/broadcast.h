@@ -55,7 +55,7 @@ class Broadcast {
   // A node that has this version lacks no more of the learner's than any node does after a step.
   bool follows(std::uint64_t version, const Learner& learner) const;
 
-  // What a version takes on its way to a node that has the one before, of late; 0 while none did.
+  // Bytes of a version on its way to a node that has the one before, recently; 0 while there was none.
   double usual_bytes() const { return usual_bytes_; }
 
   // Whoever asks for the learner's version from here on is shown this. To be called for every version of

@@ -190,7 +190,6 @@ void FrameWriter::finish_written() {
     QueuedPtr done = staged_frames_.pop();
     --queued_frames_;
     queued_bytes_ -= done->bytes;
-    ++frames_written_;
     done->keep.reset();
     done->shared_checksum.reset();
     done->payload.clear();

@@ -64,7 +64,6 @@ class FrameWriter {
   std::uint64_t queued_frames() const { return queued_frames_; }
   std::uint64_t queued_bytes() const { return queued_bytes_; }
   std::uint64_t queued_urgent() const { return urgent_.size(); }  // of which none is begun
-  std::uint64_t frames_written() const { return frames_written_; }
   // Since when the oldest frame waits.
   std::optional<Instant> oldest() const;
 
@@ -131,7 +130,6 @@ class FrameWriter {
   std::uint64_t total_written_ = 0;
   std::uint64_t queued_frames_ = 0;
   std::uint64_t queued_bytes_ = 0;
-  std::uint64_t frames_written_ = 0;
 };
 
 }  // namespace w5xde

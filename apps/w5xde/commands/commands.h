@@ -94,7 +94,7 @@ struct BenchOptions {
   std::string engine;
   std::string json;
 };
-// w5xde bench compute: the engine alone, on so many cores, no network.
+// w5xde bench compute: the engine alone, on the cores that are asked for, no network.
 ExitCode bench_compute(const BenchOptions& options);
 // w5xde bench pool: a pool and the engine alone, interleaved.
 ExitCode bench_pool(const BenchOptions& options);

@@ -9,7 +9,7 @@
 
 namespace w5xde {
 
-// What a pool is asked for, whichever way it is run.
+// What a pool is asked for, by the bench and by plan.
 struct PoolRun {
   unsigned nodes = 1;
   Words flags;                   // of the run: --model, --seconds, …

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "wire/enrolment.h"
+#include "wire/hello.h"
+
+namespace w5xde {
+
+// How far a peer has come on its way to being of use, what it has said of itself, and how long it may stay
+// where it is. Loop thread only.
+class Admission {
+ public:
+  // silent → greeted (its hello is in) → offered (a node knows the run) → ready (it can work).
+  // An observer stays greeted.
+  enum class Stage { silent, greeted, offered, ready };
+  Stage stage() const { return stage_; }
+  bool is_node() const { return hello_.role == "node"; }
+  const Hello& hello() const { return hello_; }
+  const Ready& about() const { return about_; }
+
+  void greet(Hello hello);
+  void offer() { advance(Stage::offered); }
+  void become_ready(Ready about);
+  // An observer asked something.
+  void asked() { idle_seconds_ = 0; }
+  // True once: a node that knows the run asks for the model's file.
+  bool take_model();
+
+  // A second has passed, in which this process ran. True: the peer has been idle for too long.
+  bool idle_too_long(std::uint64_t model_bytes);
+  std::string reason() const;
+
+ private:
+  void advance(Stage stage);
+  std::uint64_t seconds_allowed(std::uint64_t model_bytes) const;
+
+  Stage stage_ = Stage::silent;
+  Hello hello_;
+  Ready about_;
+  bool model_taken_ = false;
+  std::uint64_t idle_seconds_ = 0;  // since the peer last came a step further
+};
+
+}  // namespace w5xde

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "coordinator/batches.h"
+#include "coordinator/lease_size.h"
+#include "lease/round.h"
+#include "run/run_config.h"
+
+namespace w5xde {
+
+// The samples that leases carry, of training and of evaluation: how many fit, and which of them a node has
+// cached already. Loop thread only.
+class LeaseSamples {
+ public:
+  // `evaluation` may be null. invalid when a single slot is larger than a node is sent at once.
+  static Result<std::unique_ptr<LeaseSamples>> make(const RunConfig& config,
+                                                    std::shared_ptr<const Dataset> training,
+                                                    std::shared_ptr<const Dataset> evaluation,
+                                                    ThreadPool* pool);
+
+  const Sampler& sampler() const { return training_.sampler(); }
+  std::uint32_t evaluation_slots() const;  // 0: there are none
+  // The most slots that a lease may have.
+  std::uint32_t slots_max(Work work) const;
+  // Samples travel to such a node once, and by number afterwards. A rate of 0 is not measured.
+  bool uses_cache(const std::string& peer, double bytes_per_second) const;
+  std::uint64_t bytes() const;  // of all training samples
+
+  Batch make_batch(const Grant& grant, const StepSlots& steps);
+  Batch make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept);
+
+ private:
+  LeaseSamples(const RunConfig& config, std::shared_ptr<const Dataset> training, ThreadPool* pool);
+  Status check(const RunConfig& config) const;
+  bool may_use_cache() const {
+    return transport_.sample_cache != SampleCaching::off && size_.fits_with_numbers();
+  }
+  Batches& batches_of(Work work) { return work == Work::train ? training_ : *evaluation_; }
+
+  const Transport transport_;
+  Batches training_;
+  LeaseSize size_;
+  std::optional<Batches> evaluation_;
+  LeaseSize evaluation_size_;
+};
+
+}  // namespace w5xde
