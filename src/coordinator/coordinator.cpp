@@ -197,13 +197,13 @@ void Coordinator::ended(Session& session, const Error& reason) {
   const NodeId id = session.id();
   parting_.insert(sessions_.extract(id));
   if (session.is_ready()) {
-    const NodeTraffic traffic = traffic_of(session);
+    if (running()) record_standing(id);
     round_->leave(id);
     step_.forget_landing(id);
     feedback_gone(session);
     catching_up_.erase(id);
     if (phase_ != Phase::ended) tally_.record_departure(id, reason.message);
-    tally_.left(id, traffic, reason.message);
+    tally_.left(id, traffic_of(session), reason.message);
     if (running()) tally_.event(fmt::format("{} left: {}", session.name(), reason.message));
     if (running() && reason.kind == ErrorKind::invalid && nobody_can(session, reason)) fail(reason);
   } else if (!session.name().empty()) {

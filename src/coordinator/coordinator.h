@@ -205,6 +205,7 @@ class Coordinator final : private Session::Host {
   void committed(const Tally::Commit& commit);
   Tally::Progress progress() const;
   NodeTraffic traffic_of(const Session& session) const;
+  void record_standing(NodeId id);
 
   // How the global batch grows, where it does (coordinator/growth.cpp).
   Status begin_growth(const CheckpointInfo& from);

@@ -62,8 +62,7 @@ std::uint32_t LeaseSamples::slots_max(Work work) const {
   return (work == Work::train ? size_ : evaluation_size_).slots_max(may_use_cache());
 }
 
-bool LeaseSamples::uses_cache(const std::string& peer, double bytes_per_second) const {
-  const bool local = peer.starts_with("127.") || peer.starts_with("[::1]");
+bool LeaseSamples::uses_cache(bool local, double bytes_per_second) const {
   return may_use_cache() && transport_.keeps_samples(local, bytes_per_second);
 }
 

@@ -27,7 +27,7 @@ class LeaseSamples {
   // The most slots that a lease may have.
   std::uint32_t slots_max(Work work) const;
   // Samples travel to such a node once, and by number afterwards. A rate of 0 is not measured.
-  bool uses_cache(const std::string& peer, double bytes_per_second) const;
+  bool uses_cache(bool local, double bytes_per_second) const;
   std::uint64_t bytes() const;  // of all training samples
 
   Batch make_batch(const Grant& grant, const StepSlots& steps);

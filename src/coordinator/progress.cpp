@@ -290,6 +290,9 @@ void Coordinator::fail(Error error) {
 void Coordinator::end(Status status) {
   if (round_ && running()) tally_.record_steps(progress());
   working_at_end_ = working();
+  for (const auto& [id, session] : sessions_) {
+    if (session->is_ready()) record_standing(id);
+  }
   tally_.end();
   checkpoints_.stop_trying();
   phase_ = Phase::finishing;

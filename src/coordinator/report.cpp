@@ -21,15 +21,18 @@ Status Coordinator::check_books() const {
   return {};
 }
 
+void Coordinator::record_standing(NodeId id) {
+  const Roster& roster = round_->roster();
+  tally_.stood(id, std::string(name_of(roster.at(id).standing)), roster.reason(id));
+}
+
 NodeTraffic Coordinator::traffic_of(const Session& session) const {
   const LinkReport link = session.connection().link();
   return {.bytes_sent = link.bytes_received,
           .bytes_received = link.bytes_sent,
           .compression_ratio = session.compression_ratio(),
           .codec_up = codecs_.describe_up(session.id(), session.describe_up()),
-          .codec_down = codecs_.describe_down(session.describe_down()),
-          .standing = std::string(name_of(round_->roster().at(session.id()).standing)),
-          .reason = round_->roster().reason(session.id())};
+          .codec_down = codecs_.describe_down(session.describe_down())};
 }
 
 Summary Coordinator::summary() const {

@@ -70,6 +70,8 @@ class Session final : private Connection::Owner {
   const std::string& name() const { return admission_.hello().name; }
   const Ready& about() const { return admission_.about(); }
   const std::string& peer() const { return peer_; }
+  // It is on this machine.
+  bool is_local() const { return peer_.starts_with("127.") || peer_.starts_with("[::1]"); }
   // Stays the same when the node leaves and comes back.
   std::string identity() const { return fmt::format("{}, machine {}", name(), about().machine); }
   // The peer without its port.

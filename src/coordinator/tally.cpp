@@ -52,8 +52,6 @@ NodeSummary with_traffic(NodeSummary summary, const NodeTraffic& traffic) {
   summary.compression_ratio = traffic.compression_ratio;
   summary.codec_up = traffic.codec_up;
   summary.codec_down = traffic.codec_down;
-  summary.standing = traffic.standing;
-  summary.reason = traffic.reason;
   return summary;
 }
 
@@ -110,6 +108,12 @@ void Tally::counted(NodeId id, const Contribution& contribution) {
   const double before = node.batches == 0 ? 0 : node.loss.mean * static_cast<double>(node.batches);
   node.batches += contribution.block.slot_count;
   node.loss.mean = (before + loss * contribution.block.slot_count) / static_cast<double>(node.batches);
+}
+
+void Tally::stood(NodeId id, std::string standing, std::string reason) {
+  NodeSummary& summary = stays_.at(id).summary;
+  summary.standing = std::move(standing);
+  summary.reason = std::move(reason);
 }
 
 void Tally::record_departure(NodeId id, const std::string& reason) {

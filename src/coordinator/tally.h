@@ -24,8 +24,6 @@ struct NodeTraffic {
   double compression_ratio = kUnknown;
   std::string codec_up;
   std::string codec_down;
-  std::string standing;  // as StatusReport has it
-  std::string reason;
 };
 
 // Counts what a run has done: what its checkpoints, its summary, its status, its audit and its database say.
@@ -53,6 +51,8 @@ class Tally {
   void counted(NodeId id, const Contribution& contribution);
   std::uint64_t batches_of(NodeId id) const { return stays_.at(id).summary.batches; }
   std::uint64_t lanes_of(NodeId id) const { return stays_.at(id).summary.lanes; }
+  // As StatusReport has them: when the run ended, or the node left.
+  void stood(NodeId id, std::string standing, std::string reason);
   // In the database. A node that is sent home when the run ends has left before its connection is closed.
   void record_departure(NodeId id, const std::string& reason);
   void left(NodeId id, const NodeTraffic& traffic, const std::string& reason);

@@ -108,7 +108,7 @@ void Coordinator::bring_up_to_date() {
 }
 
 bool Coordinator::uses_cache(const Session& session) const {
-  return samples_->uses_cache(session.peer(), session.connection().incoming_bytes_per_second());
+  return samples_->uses_cache(session.is_local(), session.connection().incoming_bytes_per_second());
 }
 
 Status Coordinator::send_parameters(Session& session) {
@@ -152,7 +152,8 @@ void Coordinator::measure_link(Session& session) {
 // A node that has rested lacks a version of the parameters, and samples where nodes keep them.
 double Coordinator::swap_in_seconds(Session& session) const {
   const std::uint64_t bytes = shape_.floats * sizeof(float) + (uses_cache(session) ? samples_->bytes() : 0);
-  const double rate = session.outgoing_bytes_per_second();
+  // A node of this machine takes bytes as fast as it computes: what is measured then is no link's rate.
+  const double rate = session.is_local() ? 0 : session.outgoing_bytes_per_second();
   return static_cast<double>(bytes) * std::max(kSecondsPerByte, rate > 0 ? 1 / rate : 0);
 }
 
