@@ -324,7 +324,7 @@ std::string Roster::machine_reason(NodeId node) const {
   if (working == 0) return {};
   const bool turns = !limited() || team_rotates_;
   const std::string who = working == 1 && limited() ? name + " computes with all cores of this machine"
-                          : working == 1            ? name + " computes on this machine's only core"
+                          : working == 1            ? name + " computes on this machine"
                                          : std::to_string(working) + " nodes have the cores of this machine";
   return who + (turns ? "; its nodes work in turns" : "");
 }
@@ -334,7 +334,7 @@ std::string Roster::reason(NodeId node) const {
     case Standing::working:
       return {};
     case Standing::late:
-      return "an answer is overdue: it gets nothing new before it answers";
+      return "it takes too long: it gets nothing new before it answers";
     case Standing::leaving:
       return "it said that it leaves";
     case Standing::catching_up:
@@ -343,6 +343,7 @@ std::string Roster::reason(NodeId node) const {
       break;
   }
   if (std::string machine = machine_reason(node); !machine.empty()) return machine;
+  if (working() == 0) return "who works in the next step is not decided yet";
   if (mean_seconds_per_slot() == 0) return "one node finds out first what a step costs";
   return std::to_string(working()) + " of " + std::to_string(members_.size()) +
          " nodes work: with more a step would take longer";

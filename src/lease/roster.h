@@ -25,13 +25,13 @@
 
 namespace w5xde {
 
-// A node becomes late or leaving from any other standing. Late ends with an answer; leaving ends with the
-// node.
+// A node becomes late or leaving from any other standing. Late ends when it answers, or has the parameters;
+// leaving ends with the node.
 enum class Standing {
   standby,      // could work, but the step is faster without it → catching_up, working
-  catching_up,  // is to work, and is sent the parameters first → working
-  working,      // computes in the current step → standby
-  late,         // an answer is overdue: gets nothing new until it answers
+  catching_up,  // is to work, and is sent the parameters first → working, standby
+  working,      // computes in the current step → standby, catching_up
+  late,         // it takes too long to answer, or to catch up: gets nothing new meanwhile
   leaving,      // said that it leaves
 };
 std::string_view name_of(Standing standing);
@@ -89,11 +89,11 @@ class Roster {
 
   void set_up_to_date(NodeId node, bool up_to_date);
   void set_leaving(NodeId node) { members_.at(node).standing = Standing::leaving; }
-  // An answer is overdue; and: it has answered.
+  // It keeps others waiting; and: it does not any more.
   static void set_late(Member& member);
   void clear_late(Member& member);
 
-  // The node was given work: in the next turn those work who were given the least.
+  // The node was given work. In the next turn, the nodes that were given the least work.
   static void leased(Member& member, std::uint32_t slots);
   // A turn that has lasted for its time and for `leases_min` leases to each node is over. The place of a node
   // that is late is taken at once.
@@ -137,7 +137,7 @@ class Roster {
 
   Options options_;
   std::map<NodeId, Member> members_;
-  std::map<std::string, Machine> machines_;  // that share cores
+  std::map<std::string, Machine> machines_;  // whose nodes share cores
   TeamSize team_;
   bool team_rotates_ = false;  // it is made of those whose turn it is; else those who are in it stay
   std::optional<double> estimated_from_;  // seconds of an exchange when the team's size was estimated

@@ -133,7 +133,7 @@ TEST_F(RosterTurns, a_node_that_stands_by_says_why) {
   EXPECT_EQ(roster_.reason(2), "2 nodes have the cores of this machine; its nodes work in turns");
   EXPECT_EQ(roster_.reason(0), "");
   Roster::set_late(roster_.at(0));
-  EXPECT_EQ(roster_.reason(0), "an answer is overdue: it gets nothing new before it answers");
+  EXPECT_EQ(roster_.reason(0), "it takes too long: it gets nothing new before it answers");
   roster_.set_leaving(1);
   EXPECT_EQ(roster_.reason(1), "it said that it leaves");
   rotate();
