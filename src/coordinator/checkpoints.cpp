@@ -39,7 +39,7 @@ std::optional<double> Checkpoints::waited_too_long(NodeId node, double bytes_per
   return patience;
 }
 
-void Checkpoints::write(Saving saving, Done done) {
+void Checkpoints::write(Saving saving, const Done& done) {
   save(std::make_shared<Saving>(std::move(saving)), 0, done);
 }
 

@@ -58,7 +58,7 @@ class Checkpoints {
     bool best = false;
   };
   using Done = std::function<void(const Status&)>;
-  void write(Saving saving, Done done);
+  void write(Saving saving, const Done& done);
 
  private:
   // idle → gathering → writing → idle. When the disk refuses: writing → refused, until it is written → idle.

@@ -18,7 +18,7 @@ Result<std::unique_ptr<LeaseSamples>> LeaseSamples::make(const RunConfig& config
                                                          std::shared_ptr<const Dataset> training,
                                                          std::shared_ptr<const Dataset> evaluation,
                                                          ThreadPool* pool) {
-  std::unique_ptr<LeaseSamples> self(new LeaseSamples(config, std::move(training), pool));
+  std::unique_ptr<LeaseSamples> self(new LeaseSamples(config, training, pool));
   W5XDE_CHECK(self->check(config));
   if (!evaluation) return self;
   const bool generic = config.transport.generic();
@@ -30,7 +30,8 @@ Result<std::unique_ptr<LeaseSamples>> LeaseSamples::make(const RunConfig& config
   return self;
 }
 
-LeaseSamples::LeaseSamples(const RunConfig& config, std::shared_ptr<const Dataset> training, ThreadPool* pool)
+LeaseSamples::LeaseSamples(const RunConfig& config, const std::shared_ptr<const Dataset>& training,
+                           ThreadPool* pool)
     : transport_(config.transport),
       training_(training,
                 Sampler::Options{.samples = training->samples(), .batch = config.batch, .seed = config.seed},

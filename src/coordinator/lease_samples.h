@@ -34,7 +34,7 @@ class LeaseSamples {
   Batch make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept);
 
  private:
-  LeaseSamples(const RunConfig& config, std::shared_ptr<const Dataset> training, ThreadPool* pool);
+  LeaseSamples(const RunConfig& config, const std::shared_ptr<const Dataset>& training, ThreadPool* pool);
   Status check(const RunConfig& config) const;
   bool may_use_cache() const {
     return transport_.sample_cache != SampleCaching::off && size_.fits_with_numbers();
