@@ -15,7 +15,7 @@ std::uint64_t first_slot_of(const Grant& grant, const StepSlots& steps) {
 }  // namespace
 
 Result<std::unique_ptr<LeaseSamples>> LeaseSamples::make(const RunConfig& config,
-                                                         std::shared_ptr<const Dataset> training,
+                                                         const std::shared_ptr<const Dataset>& training,
                                                          std::shared_ptr<const Dataset> evaluation,
                                                          ThreadPool* pool) {
   std::unique_ptr<LeaseSamples> self(new LeaseSamples(config, training, pool));

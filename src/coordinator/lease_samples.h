@@ -18,7 +18,7 @@ class LeaseSamples {
  public:
   // `evaluation` may be null. invalid when a single slot is larger than a node is sent at once.
   static Result<std::unique_ptr<LeaseSamples>> make(const RunConfig& config,
-                                                    std::shared_ptr<const Dataset> training,
+                                                    const std::shared_ptr<const Dataset>& training,
                                                     std::shared_ptr<const Dataset> evaluation,
                                                     ThreadPool* pool);
 
