@@ -43,8 +43,8 @@ void End::stop() {
 void End::connect(End& client, End& server) {
   Random random(1);
   std::unique_ptr<Stream> accepted;
-  auto listener = TcpListener::listen(server.loop_, {"127.0.0.1", 0}, {},
-                                      [&](std::unique_ptr<Stream> stream) { accepted = std::move(stream); });
+  auto listener = listen_tcp(server.loop_, {"127.0.0.1", 0}, {},
+                             [&](std::unique_ptr<Stream> stream) { accepted = std::move(stream); });
   if (!listener) give_up(listener.error().message);
   std::unique_ptr<Stream> connected;
   connect_tcp(client.loop_, {.address = (*listener)->address()}, random,

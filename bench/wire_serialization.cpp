@@ -60,8 +60,7 @@ class DirectPath {
     }
     head_.clear();
     encode(message, head_);
-    if (!writer_.push({.type = FrameType::tensors, .head = head_, .payload = views_}, Instant()).ok())
-      std::abort();
+    if (!writer_.push({.type = FrameType::tensors, .head = head_, .payload = views_}).ok()) std::abort();
     for (auto pieces = writer_.stage(); !pieces.empty(); pieces = writer_.stage()) {
       const auto space = reader_.space();
       const std::size_t count = std::min(pieces[0].iov_len, space[0].iov_len);

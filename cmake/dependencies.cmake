@@ -1,4 +1,4 @@
-# Every outside library, found once. Which folder may use which is DESIGN's "each heavy dependency has one home":
+# Every outside library, found once. Each has one home (docs/architecture.md):
 # the folder's own CMakeLists.txt names it, and tools/tidy checks the includes.
 
 find_package(Threads REQUIRED)

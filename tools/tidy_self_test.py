@@ -113,7 +113,6 @@ BREAKS = {
     "spdlog_in_apps": ({"apps/w5xde/a.cpp": "#include <spdlog/spdlog.h>\n"}, "apps/w5xde/a.cpp:1: spdlog is only for"),
     "xxhash_in_wire": ({"src/wire/a.cpp": "#include <xxhash.h>\n"}, "src/wire/a.cpp:1: xxhash is only for src/base"),
     "sqlite_in_tests": ({"tests/e2e/a.cpp": "#include <sqlite3.h>\n"}, "tests/e2e/a.cpp:1: sqlite is only for"),
-    "httplib_in_apps": ({"apps/w5xde/a.cpp": "#include <httplib.h>\n"}, "apps/w5xde/a.cpp:1: httplib is only for"),
     "cli11_in_node": ({"src/node/a.cpp": "#include <CLI/CLI.hpp>\n"}, "src/node/a.cpp:1: CLI11 is only for apps"),
     "toml_in_record": ({"src/record/a.cpp": "#include <toml++/toml.h>\n"}, "src/record/a.cpp:1: toml++ is only for"),
     "json_in_net": ({"src/net/a.cpp": "#include <nlohmann/json.hpp>\n"}, "src/net/a.cpp:1: nlohmann is only for"),

@@ -2,20 +2,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "bench/report.h"
-#include "commands/commands.h"
+#include "commands/command.h"
 #include "local_pool/lanes.h"
 #include "local_pool/pool_run.h"
-#include "local_pool/scratch.h"
-#include "record/summary.h"
+#include "settings.h"
 
 namespace w5xde {
 
 namespace {
+
+struct BenchOptions {
+  Given given;
+  unsigned lanes = 2;
+  unsigned nodes = 10;
+  unsigned rounds = 5;
+  double seconds = 4;
+  std::string engine;
+  std::string json;
+};
 
 Result<Workbench> prepare(const BenchOptions& options) {
   RunConfig config;
@@ -26,6 +33,8 @@ Result<Workbench> prepare(const BenchOptions& options) {
   if (options.lanes == 0 || options.rounds == 0 || !(options.seconds > 0)) {
     return invalid("--lanes, --rounds and --measure-seconds must be more than 0");
   }
+  if (config.batch_measured)
+    return invalid("a bench compares at one batch; say --batch N, as `w5xde train --batch auto` chose it");
   return Workbench::open(config, options.engine);
 }
 
@@ -35,27 +44,23 @@ Result<double> compute(const Workbench& bench, const BenchOptions& options) {
   return figures.slots_per_second;
 }
 
-Result<PoolOutcome> pool(const BenchOptions& options, const Workbench& bench,
-                         const std::filesystem::path& folder) {
+Result<Summary> pool(const BenchOptions& options, const RunConfig& config) {
   Words flags = {"--log", "silent", "--seconds", fmt::format("{}", options.seconds)};
   Given given = options.given;
-  given.try_emplace("model", bench.config.model);
-  given.try_emplace("data", bench.config.data);
+  given.try_emplace("model", config.model);
+  given.try_emplace("data", config.data);
   given.erase("seconds");
   for (const auto& [name, value] : given) flags.insert(flags.end(), {"--" + name, value});
-  return run_pool({.nodes = options.nodes, .flags = flags, .folder = folder, .engine = options.engine}, {});
+  W5XDE_TRY(PoolOutcome outcome,
+            run_pool({.nodes = options.nodes, .flags = flags, .engine = options.engine}, {}));
+  return std::move(outcome.summary);
 }
 
-// By how much the busiest node did more than the idlest, of what the idlest did.
+// How many more batches the busiest node did than the idlest, as a share of the idlest's.
 double spread_of(const Summary& summary) {
   const auto [least, most] = std::ranges::minmax(summary.per_node, {}, &NodeSummary::batches);
   return static_cast<double>(most.batches) / static_cast<double>(std::max<std::uint64_t>(least.batches, 1)) -
          1;
-}
-
-Status write_json(const std::string& path, const nlohmann::json& figures) {
-  if (path.empty()) return {};
-  return write_text(path, figures.dump(2) + "\n");
 }
 
 Status run_compute(const BenchOptions& options) {
@@ -69,18 +74,17 @@ Status run_compute(const BenchOptions& options) {
   }
   fmt::print("compute  {}  batch {}  {} lanes  median {:.0f} batches/s\n", bench.config.model,
              bench.config.batch, options.lanes, median(rates));
-  return write_json(options.json, {{"batches_per_second", median(rates)}, {"rounds", rates}});
+  const nlohmann::json json = {{"batches_per_second", median(rates)}, {"rounds", rates}};
+  return write_text(options.json, json.dump(2) + "\n");
 }
 
-Status run_pool(const BenchOptions& options) {
+Status run_pools(const BenchOptions& options) {
   W5XDE_TRY(const Workbench bench, prepare(options));
-  const Scratch scratch("bench");
   std::vector<double> alone, pooled, ratios, spreads;
   std::uint64_t memory = 0;
   for (unsigned round = 0; round < options.rounds; ++round) {
     W5XDE_TRY(const double rate, compute(bench, options));
-    W5XDE_TRY(const PoolOutcome outcome, pool(options, bench, scratch.path));
-    const Summary& summary = outcome.summary;
+    W5XDE_TRY(const Summary summary, pool(options, bench.config));
     alone.push_back(rate);
     pooled.push_back(summary.batches_per_second);
     ratios.push_back(summary.batches_per_second / rate);
@@ -96,24 +100,40 @@ Status run_pool(const BenchOptions& options) {
       "%\n",
       bench.config.model, bench.config.batch, name_of(bench.config.mode), options.nodes, options.lanes,
       median(ratios), 100 * median(spreads));
-  return write_json(options.json, {{"compute_batches_per_second", median(alone)},
-                                   {"pool_batches_per_second", median(pooled)},
-                                   {"ratio", median(ratios)},
-                                   {"ratios", ratios},
-                                   {"node_spread", median(spreads)},
-                                   {"memory_bytes", memory}});
+  const nlohmann::json json = {{"compute_batches_per_second", median(alone)},
+                               {"pool_batches_per_second", median(pooled)},
+                               {"ratio", median(ratios)},
+                               {"ratios", ratios},
+                               {"node_spread", median(spreads)},
+                               {"memory_bytes", memory}};
+  return write_text(options.json, json.dump(2) + "\n");
+}
+
+void add(CLI::App& bench, ExitCode& code, const std::string& name, const std::string& help,
+         const std::string& flags, Status (*run)(const BenchOptions&)) {
+  auto* command = bench.add_subcommand(name, help);
+  const auto options = std::make_shared<BenchOptions>();
+  add_settings(*command, options->given);
+  command->add_option("--lanes", options->lanes, "Cores for the engine alone");
+  command->add_option("--nodes", options->nodes, "Nodes of the pool");
+  command->add_option("--rounds", options->rounds, "How often each is measured; the median counts");
+  command->add_option("--measure-seconds", options->seconds, "How long each measurement takes");
+  command->add_option("--engine", options->engine, "The engine's shared library");
+  command->add_option("--json", options->json, "Write the figures to this file too")->group(kRecordingGroup);
+  command->footer(
+      fmt::format("Example:\n  w5xde bench {} --model mlp:10,20,10 --data synthetic {}", name, flags));
+  command->callback([options, run, &code] { code = exit_code(run(*options)); });
 }
 
 }  // namespace
 
-ExitCode bench_compute(const BenchOptions& options) {
-  const Status status = run_compute(options);
-  return status.ok() ? kSuccess : report(status.error());
-}
-
-ExitCode bench_pool(const BenchOptions& options) {
-  const Status status = run_pool(options);
-  return status.ok() ? kSuccess : report(status.error());
+void add_bench(CLI::App& app, ExitCode& code) {
+  auto* bench = app.add_subcommand("bench", "Measured comparisons.");
+  bench->require_subcommand(1);
+  bench->footer("Example:\n  w5xde bench pool --model mlp:10,20,10 --data synthetic --nodes 10");
+  add(*bench, code, "compute", "The engine alone: no network, no coordinator.", "--lanes 2", run_compute);
+  add(*bench, code, "pool", "A pool and the engine alone, in turns.", "--nodes 10", run_pools);
+  add_bench_original(*bench, code);
 }
 
 }  // namespace w5xde

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "local_pool/scratch.h"
 #include "net/link.h"
 
 namespace w5xde {
@@ -18,20 +19,13 @@ namespace {
 const Address kCoordinator{"10.77.0.1", 5555};
 constexpr const char* kNodes = "10.77.0.2";
 
-std::string limit_text(double bytes_per_second) {
-  return fmt::format("{:g} Mbit/s each way, shared by all nodes", bytes_per_second * 8e-6);
-}
-
 Status run(const Words& command) {
-  const auto output = std::filesystem::temp_directory_path() / fmt::format("w5xde-link-{}.txt", getpid());
-  W5XDE_TRY(Child child, Child::start(command, output));
-  Status status = wait_for({&child, 1}, {});
-  std::error_code ignored;
-  std::filesystem::remove(output, ignored);
-  return status;
+  const Scratch scratch("link");
+  W5XDE_TRY(Child child, Child::start(command, scratch.path / "output.txt"));
+  return wait_for({&child, 1}, {});
 }
 
-// Two network namespaces; they and the pair between them go with this.
+// Two network namespaces. The destructor removes them, and with them the pair between them.
 class Namespaces {
  public:
   Namespaces() = default;
@@ -71,20 +65,6 @@ class Namespaces {
   std::vector<std::string> made_;
 };
 
-class NamespaceLab final : public LinkLab {
- public:
-  NamespaceLab(std::unique_ptr<Namespaces> namespaces, double bytes_per_second)
-      : LinkLab("a veth pair between two network namespaces, tbf at " + limit_text(bytes_per_second),
-                kCoordinator, kCoordinator),
-        namespaces_(std::move(namespaces)) {}
-
- private:
-  Words at_coordinator() const override { return {"ip", "netns", "exec", namespaces_->coordinator}; }
-  Words at_nodes() const override { return {"ip", "netns", "exec", namespaces_->nodes}; }
-
-  std::unique_ptr<Namespaces> namespaces_;
-};
-
 // A Link with a thread of its own.
 class Relay {
  public:
@@ -105,18 +85,7 @@ class Relay {
   std::thread thread_;
 };
 
-class RelayLab final : public LinkLab {
- public:
-  RelayLab(std::unique_ptr<Relay> relay, Address listen, double bytes_per_second, const std::string& why)
-      : LinkLab(fmt::format("a relay on loopback at {} ({})", limit_text(bytes_per_second), why),
-                std::move(listen), relay->address()),
-        relay_(std::move(relay)) {}
-
- private:
-  std::unique_ptr<Relay> relay_;
-};
-
-// One that nobody listens on now. The coordinator says so should somebody be faster.
+// A port that nobody listens on now. Should somebody take it first, the coordinator says so.
 Result<std::uint16_t> free_port() {
   const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -133,38 +102,26 @@ Result<std::uint16_t> free_port() {
 
 }  // namespace
 
-Result<std::unique_ptr<LinkLab>> LinkLab::open(double bytes_per_second) {
-  auto namespaces = std::make_unique<Namespaces>();
+Result<LinkLab> LinkLab::open(double bytes_per_second) {
+  const std::string limit = fmt::format("{:g} Mbit/s each way, shared by all nodes", bytes_per_second * 8e-6);
+  auto namespaces = std::make_shared<Namespaces>();
   const Status made = namespaces->make(bytes_per_second);
-  if (made.ok()) return std::unique_ptr<LinkLab>(new NamespaceLab(std::move(namespaces), bytes_per_second));
+  if (made.ok()) {
+    return LinkLab{.how = "a veth pair between two network namespaces, tbf at " + limit,
+                   .ends = {.listen = kCoordinator,
+                            .join = kCoordinator,
+                            .at_coordinator = {"ip", "netns", "exec", namespaces->coordinator},
+                            .at_nodes = {"ip", "netns", "exec", namespaces->nodes}},
+                   .link = namespaces};
+  }
   namespaces.reset();
   W5XDE_TRY(const std::uint16_t port, free_port());
   const Address listen{"127.0.0.1", port};
-  auto relay = std::make_unique<Relay>();
+  auto relay = std::make_shared<Relay>();
   W5XDE_CHECK(relay->start(listen, bytes_per_second));
-  return std::unique_ptr<LinkLab>(
-      new RelayLab(std::move(relay), listen, bytes_per_second, made.error().message));
-}
-
-Result<PoolOutcome> LinkLab::run_pool(const PoolRun& pool, const Watch& watch) const {
-  W5XDE_TRY(const std::string program, own_program());
-  const auto start = [&](Words words, const Words& more) {
-    words.push_back(program);
-    words.insert(words.end(), more.begin(), more.end());
-    return Child::start(words, output_of(pool));
-  };
-  Words serve = coordinator_words("serve", pool);
-  serve.insert(serve.end(),
-               {"--listen", listen_.to_string(), "--insecure", "--wait-for", std::to_string(pool.nodes)});
-  Words join = {"join", join_.to_string(), "--nodes", std::to_string(pool.nodes), "--name",
-                "node", "--log",           "silent"};
-  if (!pool.engine.empty()) join.insert(join.end(), {"--engine", pool.engine});
-  std::vector<Child> children;
-  W5XDE_TRY(Child coordinator, start(at_coordinator(), serve));
-  children.push_back(std::move(coordinator));
-  W5XDE_TRY(Child nodes, start(at_nodes(), join));
-  children.push_back(std::move(nodes));
-  return outcome_of(pool, children, watch);
+  return LinkLab{.how = fmt::format("a relay on loopback at {} ({})", limit, made.error().message),
+                 .ends = {.listen = listen, .join = relay->address(), .at_coordinator = {}, .at_nodes = {}},
+                 .link = relay};
 }
 
 }  // namespace w5xde

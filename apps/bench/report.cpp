@@ -20,10 +20,11 @@ double batches_per_second(const Summary& summary, const std::optional<RunDatabas
   return batches_a_step * static_cast<double>(warm->steps) / warm->seconds;
 }
 
-double median_of_rounds(const Forecast& forecast, double Forecast::Said::*value) {
-  std::vector<double> values;
-  for (const Forecast::Said& said : forecast.rounds) values.push_back(said.*value);
-  return median(std::move(values));
+double median_ratio(const std::vector<double>& rounds, const std::vector<double>& baseline) {
+  std::vector<double> ratios(std::min(rounds.size(), baseline.size()));
+  std::transform(rounds.begin(), rounds.begin() + std::ssize(ratios), baseline.begin(), ratios.begin(),
+                 std::divides<>());
+  return median(std::move(ratios));
 }
 
 }  // namespace
@@ -71,11 +72,7 @@ Figures median_of(std::span<const Figures> rounds) {
 }
 
 double ratio(const Row& row, const Row& baseline) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(row.rounds_batches.size(), baseline.rounds_batches.size()); ++i) {
-    ratios.push_back(row.rounds_batches[i] / baseline.rounds_batches[i]);
-  }
-  return median(std::move(ratios));
+  return median_ratio(row.rounds_batches, baseline.rounds_batches);
 }
 
 double round_spread(const Row& row) {
@@ -87,14 +84,6 @@ double round_spread(const Row& row) {
   return std::isfinite(spread) ? spread : kUnknown;
 }
 
-double Forecast::batches() const {
-  return median_of_rounds(*this, &Said::batches);
-}
-
-double Forecast::slot_seconds() const {
-  return median_of_rounds(*this, &Said::slot_seconds);
-}
-
 const Row* best_of(std::span<const Row> rows) {
   const Row* best = nullptr;
   for (const Row& row : rows) {
@@ -104,34 +93,10 @@ const Row* best_of(std::span<const Row> rows) {
   return best;
 }
 
-std::vector<Row> BenchReport::group(std::string_view part, std::string_view workload,
-                                    std::string_view link) const {
-  std::vector<Row> found;
-  std::ranges::copy_if(rows, std::back_inserter(found), [&](const Row& row) {
-    return row.cell.part == part && row.cell.workload == workload && row.cell.link == link;
-  });
-  return found;
-}
-
-void BenchReport::add(const Forecast& round) {
-  const auto found = std::ranges::find(forecasts, round.cell, &Forecast::cell);
-  if (found == forecasts.end()) {
-    forecasts.push_back(round);
-    return;
-  }
-  found->rounds.insert(found->rounds.end(), round.rounds.begin(), round.rounds.end());
-  if (!round.bottleneck.empty()) found->bottleneck = round.bottleneck;
-  if (!round.problem.empty()) found->problem = round.problem;
-}
-
 ForecastVerdict BenchReport::verdict(const Forecast& forecast) const {
   const auto row = std::ranges::find(rows, forecast.cell, &Row::cell);
   if (row == rows.end() || !(row->figures.batches > 0)) return {};
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(row->rounds_batches.size(), forecast.rounds.size()); ++i) {
-    ratios.push_back(forecast.rounds[i].batches / row->rounds_batches[i]);
-  }
-  return {row->figures.batches, median(std::move(ratios))};
+  return {row->figures.batches, median_ratio(forecast.batches, row->rounds_batches)};
 }
 
 }  // namespace w5xde

@@ -17,8 +17,7 @@
 
 namespace w5xde {
 
-// Counts and times are given per this many seconds, as the original WIIIIIDE published them, however long
-// was measured.
+// Counts and times are given per this many seconds, because the original WIIIIIDE published them so.
 inline constexpr double kPublishedSeconds = 30;
 
 // What the original WIIIIIDE published of a preset, measured on another machine.
@@ -40,18 +39,19 @@ inline constexpr std::array<Published, 7> kPublished = {{
 // All unknown for a preset that the original did not have.
 Published published(std::string_view preset);
 
-// One pool, or the medians of several: batches once it was warm, all else of the whole run. Unknown is NaN.
+// Of one pool, or the medians of several: batches after the warm-up, all else of the whole run. Unknown is
+// NaN.
 struct Figures {
   double batches = kUnknown;  // in 30 s
   double bytes_per_second = kUnknown;
-  double network_seconds = kUnknown;  // of 30, and of the mean node: waiting for bytes or for a turn
+  double network_seconds = kUnknown;  // of 30, of the mean node: waiting for bytes or for a turn
   double compression_seconds = kUnknown;
   double compute_seconds = kUnknown;
   double compression_ratio = kUnknown;
   double memory_bytes = kUnknown;
   double node_batches_min = kUnknown;  // in 30 s
   double node_batches_max = kUnknown;
-  double node_spread = kUnknown;  // by how much the busiest node did more than the idlest, of the idlest
+  double node_spread = kUnknown;  // how many more the busiest node did than the idlest, as a share
   double loss_first = kUnknown;
   double loss_last = kUnknown;
 };
@@ -83,7 +83,7 @@ Figures median_of(std::span<const Figures> rounds);
 // NaN when there is none.
 double median(std::vector<double> values);
 
-// What one row of the report is about.
+// What one row of the report measures.
 struct Cell {
   std::string part;  // "presets", "buffers", "logging"
   std::string preset;
@@ -99,25 +99,18 @@ struct Row {
   Cell cell;
   double warm_up_seconds = 0;          // of each round, before its batches count
   Figures figures;                     // medians
-  std::vector<double> rounds_batches;  // in 30 s, round by round; NaN where the pool did not run to its end
-  std::uint64_t cold_rounds = 0;       // whose batches are the whole run's: too few steps after the warm-up
+  std::vector<double> rounds_batches;  // in 30 s, round by round; NaN where the pool failed
+  std::uint64_t cold_rounds = 0;       // too few steps after the warm-up: their batches are the whole run's
   std::string problem;                 // why a round has no figures; empty: all have
 };
 
-// What `w5xde plan` said of a cell, in each of its rounds anew.
+// What `w5xde plan` predicted for a cell, before each of its rounds. NaN where it failed.
 struct Forecast {
-  struct Said {
-    double batches = kUnknown;       // in 30 s
-    double slot_seconds = kUnknown;  // as it was measured just before
-  };
   Cell cell;
-  std::vector<Said> rounds;  // one by one
-  std::string bottleneck;    // as of the last
-  std::string problem;       // why a round has no forecast; empty: all have
-
-  // Medians.
-  double batches() const;
-  double slot_seconds() const;
+  std::vector<double> batches;       // in 30 s, round by round
+  std::vector<double> slot_seconds;  // as plan measured them, round by round
+  std::string bottleneck;            // of the last round
+  std::string problem;               // why a round has no forecast; empty: all have
 };
 // How far from what was measured a forecast may be, of that.
 inline constexpr double kForecastTolerance = 0.25;
@@ -125,17 +118,16 @@ inline constexpr double kForecastTolerance = 0.25;
 // A forecast beside what came of it.
 struct ForecastVerdict {
   double measured = kUnknown;  // batches in 30 s
-  // Of what was predicted to what was measured: the median of the rounds' own, or it would tell how the
-  // machine's speed moves.
+  // Predicted to measured: the median of the ratios of single rounds, because the machine's speed changes.
   double ratio = kUnknown;
 
   bool known() const { return std::isfinite(ratio); }
   bool close() const { return std::abs(ratio - 1) <= kForecastTolerance; }
 };
 
-// The median of the rounds' own ratios of batches: what slows the machine down for a while slows both.
+// Of batches: the median of the ratios of single rounds. What slows the machine for a while slows both.
 double ratio(const Row& row, const Row& baseline);
-// By how much the rounds of a row lie apart, of their median.
+// How far the rounds of a row are apart, as a share of their median. NaN for fewer than two.
 double round_spread(const Row& row);
 // Of those with figures, the row with the most batches; none: nullptr.
 const Row* best_of(std::span<const Row> rows);
@@ -160,21 +152,11 @@ struct BenchReport {
   std::vector<Row> rows;  // of all parts, in the order of measuring
   std::vector<Forecast> forecasts;
 
-  // One part's rows of one workload and link, in order.
-  std::vector<Row> group(std::string_view part, std::string_view workload, std::string_view link) const;
-  // One more round of a cell's forecast.
-  void add(const Forecast& round);
   ForecastVerdict verdict(const Forecast& forecast) const;
 };
 
 std::string to_json(const BenchReport& report);  // indented, ends with a newline
-// corrupt when the text is not what to_json writes.
-Result<BenchReport> bench_report_from_json(std::string_view text);
-
-// For a terminal: one line a row, the original's columns beside ours where it measured the same.
-std::string to_text(const BenchReport& report);
-
-// A page that needs nothing but itself.
-std::string report_html(const BenchReport& report);
+std::string to_text(const BenchReport& report);  // for a terminal
+std::string to_html(const BenchReport& report);  // a page that needs nothing but itself
 
 }  // namespace w5xde

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/errors.h"
 #include "run/presets.h"
 
 namespace w5xde {
@@ -35,10 +36,10 @@ constexpr std::array<Workload, 2> kWorkloads = {{
 constexpr unsigned kSlotsPerNode = 4;
 
 constexpr double kWarmUpSeconds = 1;
-// Ten nodes' first parameters alone are six seconds of this link, and their samples come on top.
+// The first parameters of ten nodes take six seconds of this link, and their samples come on top.
 constexpr double kSlowWarmUpSeconds = 12;
 
-// What words can choose by.
+// What a word of --only can name.
 constexpr std::array<std::string Cell::*, 4> kKinds = {&Cell::part, &Cell::preset, &Cell::workload,
                                                        &Cell::link};
 
@@ -51,11 +52,11 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
+}  // namespace
+
 bool compared(const Cell& one, const Cell& other) {
   return one.part == other.part && one.workload == other.workload && one.link == other.link;
 }
-
-}  // namespace
 
 std::vector<Cell> all_cells() {
   std::vector<Cell> cells;
@@ -80,10 +81,10 @@ Result<std::vector<Cell>> chosen(const std::vector<Cell>& cells, const std::stri
     const auto names_it = [&](auto kind) { return std::ranges::find(cells, word, kind) != cells.end(); };
     const auto* kind = std::ranges::find_if(kKinds, names_it);
     if (kind == kKinds.end()) {
-      return invalid(fmt::format(
+      return invalid(
           "--only '{}': choose by part (presets, buffers, logging), preset ({}), workload (original, 2M) "
           "or link ({})",
-          word, fmt::join(preset_names(), ", "), fmt::join(kLinks, ", ")));
+          word, fmt::join(preset_names(), ", "), fmt::join(kLinks, ", "));
     }
     asked[static_cast<std::size_t>(kind - kKinds.begin())].push_back(word);
   }
@@ -94,7 +95,7 @@ Result<std::vector<Cell>> chosen(const std::vector<Cell>& cells, const std::stri
     });
   });
   if (found.empty()) {
-    return invalid(fmt::format("--only {} leaves nothing to measure; leave a word out", only));
+    return invalid("--only {} leaves nothing to measure; leave a word out", only);
   }
   return found;
 }
@@ -123,21 +124,17 @@ double warm_up_seconds(const Cell& cell) {
 
 Words run_flags(const Cell& cell, unsigned nodes) {
   const auto* workload = std::ranges::find(kWorkloads, cell.workload, &Workload::name);
-  Words words = {
+  const Words words = {
       "--preset",     cell.preset, "--model", workload->model, "--data",
       workload->data, "--batch",   "32",      "--slots",       std::to_string(kSlotsPerNode * nodes),
       "--mode",       "sync"};
-  if (cell.socket_buffer_bytes > 0) {
-    words.insert(words.end(), {"--socket-buffer", std::to_string(cell.socket_buffer_bytes)});
-  }
-  return words;
+  if (cell.socket_buffer_bytes == 0) return words;
+  return words + Words{"--socket-buffer", std::to_string(cell.socket_buffer_bytes)};
 }
 
 Words flags_of(const Cell& cell, unsigned nodes, double seconds) {
-  Words words = run_flags(cell, nodes);
-  words.insert(words.end(),
-               {"--seconds", fmt::format("{}", warm_up_seconds(cell) + seconds), "--log", cell.log});
-  return words;
+  return run_flags(cell, nodes) +
+         Words{"--seconds", fmt::format("{}", warm_up_seconds(cell) + seconds), "--log", cell.log};
 }
 
 std::string name_of(const Cell& cell) {

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <toml++/toml.h>
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <type_traits>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "run/presets.h"
 
@@ -31,23 +33,22 @@ std::string text_of(const T& value) {
   }
 }
 
-// Words, numbers, and true or false. What is anything else comes with its own parser.
+// Text, numbers, true and false. Other types bring their own parser.
 template <class T>
 Result<T> parse_plain(std::string_view text) {
   if constexpr (std::is_same_v<T, std::string>) {
     return std::string(text);
   } else if constexpr (std::is_same_v<T, bool>) {
-    if (text != "true" && text != "false") return invalid(fmt::format("'{}': use true or false", text));
+    if (text != "true" && text != "false") return invalid("'{}': use true or false", text);
     return text == "true";
   } else {
     T parsed{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
     if (error == std::errc() && end == text.data() + text.size()) return parsed;
     if constexpr (std::is_integral_v<T>)
-      return invalid(
-          fmt::format("'{}': use a whole number from 0 to {}", text, std::numeric_limits<T>::max()));
+      return invalid("'{}': use a whole number from 0 to {}", text, std::numeric_limits<T>::max());
     else
-      return invalid(fmt::format("'{}': use a number, as 0.5 or 1e-3", text));
+      return invalid("'{}': use a number, as 0.5 or 1e-3", text);
   }
 }
 
@@ -150,18 +151,18 @@ std::vector<Setting> training_settings(RunConfig& c) {
   return {
       setting("loss",
               "auto, cross-entropy, mse, or own: a TorchScript file's forward(inputs, targets) gives it",
-              kFixed, c.loss, parse_loss),
+              kFixed, c.loss, parse_choice<Loss>),
       setting("evaluation-data", "what to evaluate on; by default the test split of --data", kFree,
               c.evaluation_data),
       setting("accumulate", "multiplies the slots of a step", kFixed, c.accumulate),
       setting("global-batch", "fixed, or auto: it doubles as the noise of gradients allows (sync)", kFixed,
-              c.growth.policy, parse_batch_policy),
+              c.growth.policy, parse_choice<BatchPolicy>),
       setting("global-batch-max", "samples a step that it may grow to; 0: 64 times the first", kFixed,
               c.growth.samples_max),
       setting("global-batch-every", "steps between two growths, at least", kFixed, c.growth.every),
       setting("global-batch-scaling",
               "how the learning rate follows it: auto (by the optimizer), linear, sqrt, none", kFixed,
-              c.growth.scaling, parse_rate_scaling),
+              c.growth.scaling, parse_choice<RateScaling>),
       setting("schedule",
               "of the learning rate: constant, step:EVERY,GAMMA or cosine; +warmup:STEPS may follow", kFixed,
               c.schedule, schedule_without_end),
@@ -189,12 +190,12 @@ std::vector<Setting> network_settings(RunConfig& c) {
       setting("parameter-codec", "lossy, for what the coordinator sends; as --gradient-codec", kFixed,
               c.transport.parameter_codec, parse_gradient_choice),
       setting("sample-cache", "nodes keep the samples they were sent: auto (behind slow links), on, off",
-              kFree, c.transport.sample_cache, parse_sample_cache),
+              kFree, c.transport.sample_cache, parse_choice<SampleCaching>),
       setting("part-bytes",
               "larger models travel in parts of this size, so that both directions are busy; 0: whole", kFree,
               c.transport.part_bytes),
       setting("workers", "nodes that work in a step: auto (as many as make it faster), all", kFree,
-              c.transport.who_works, parse_who_works),
+              c.transport.who_works, parse_choice<WhoWorks>),
       setting("turns", "let nodes that share a machine's cores take turns", kFree, c.turns),
   };
 }
@@ -206,7 +207,7 @@ std::vector<Setting> recording_settings(RunConfig& c) {
   };
 }
 
-// Parts of the presets that show what each generation of the original changed. Nobody else needs them.
+// Parts of the presets, to study what each generation of the original changed.
 std::vector<Setting> history_settings(RunConfig& c) {
   return {
       setting("contribution-codec", "lossless codec for what nodes send; same: as --codec", kFree,
@@ -214,7 +215,7 @@ std::vector<Setting> history_settings(RunConfig& c) {
       setting("codec-threshold", "contributions of fewer bytes are not compressed", kFree,
               c.transport.codec_threshold),
       setting("serialization", "direct, or generic: every number by itself", kFree, c.transport.serialization,
-              parse_serialization),
+              parse_choice<Serialization>),
       setting("socket-buffer", "bytes; 0: as bandwidth × delay needs", kFree, c.transport.socket_buffer),
       setting("receive-chunk", "bytes that one read takes at most; 0: no limit", kFree,
               c.transport.receive_chunk),
@@ -243,7 +244,7 @@ std::vector<Setting> settings_of(RunConfig& c) {
 }
 
 Status apply(std::vector<Setting>& settings, const Given& given) {
-  // A preset is what the others change.
+  // The preset first: the others change it.
   if (const auto chosen = given.find("preset"); chosen != given.end()) {
     W5XDE_CHECK(std::ranges::find(settings, "preset", &Setting::name)->set(chosen->second));
   }
@@ -251,11 +252,23 @@ Status apply(std::vector<Setting>& settings, const Given& given) {
     if (name == "preset") continue;
     const auto setting = std::ranges::find(settings, name, &Setting::name);
     if (setting == settings.end()) {
-      return invalid(fmt::format("'{}' is no setting of a run; `w5xde train --help` lists them", name));
+      return invalid("'{}' is not a setting of a run; `w5xde train --help` lists them", name);
     }
     W5XDE_CHECK(setting->set(value));
   }
   return {};
+}
+
+void add_settings(CLI::App& command, Given& given) {
+  RunConfig defaults;
+  for (const Setting& setting : settings_of(defaults)) {
+    command
+        .add_option_function<std::string>(
+            "--" + setting.name + (setting.name == "learning-rate" ? ",--lr" : ""),
+            [&given, name = setting.name](const std::string& value) { given[name] = value; }, setting.help)
+        ->default_str(setting.get())
+        ->group(setting.group);
+  }
 }
 
 Given given_for(RunConfig config) {
@@ -269,6 +282,10 @@ Given given_for(RunConfig config) {
   return given;
 }
 
+// What train and serve take that is not a setting of the run.
+constexpr std::string_view kFlags[] = {"nodes",  "cores",  "listen", "insecure",
+                                       "engine", "device", "json",   "log"};
+
 Result<Given> read_run_toml(const std::filesystem::path& path) {
   W5XDE_TRY(const MappedFile file, MappedFile::open(path));
   RunConfig defaults;
@@ -279,8 +296,10 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
     for (const auto& [key, value] : table) {
       const std::string name(key.str());
       if (std::ranges::find(settings, name, &Setting::name) == settings.end()) {
-        return invalid(fmt::format("{}:{}: '{}' is no setting of a run; `w5xde train --help` lists them",
-                                   path.string(), value.source().begin.line, name));
+        const bool flag = std::ranges::find(kFlags, name) != std::end(kFlags);
+        return invalid("{}:{}: '{}' {}", path.string(), value.source().begin.line, name,
+                       flag ? fmt::format("belongs to the command line: w5xde train --{}", name)
+                            : "is not a setting of a run; `w5xde train --help` lists them");
       }
       if (const auto* text = value.as_string()) {
         given[name] = text->get();
@@ -291,12 +310,12 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
       } else if (const auto* boolean = value.as_boolean()) {
         given[name] = boolean->get() ? "true" : "false";
       } else {
-        return invalid(
-            fmt::format("{}:{}: '{}' takes one value", path.string(), value.source().begin.line, name));
+        return invalid("{}:{}: '{}' takes one value", path.string(), value.source().begin.line, name);
       }
     }
   } catch (const toml::parse_error& error) {
-    return invalid(fmt::format("{}:{}: {}", path.string(), error.source().begin.line, error.description()));
+    return invalid("{}:{}: {} (text needs quotes: model = \"lenet\")", path.string(),
+                   error.source().begin.line, error.description());
   }
   return given;
 }

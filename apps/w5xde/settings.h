@@ -9,6 +9,10 @@
 #include "run/run_config.h"
 #include "w5xde/result.h"
 
+namespace CLI {
+class App;
+}
+
 namespace w5xde {
 
 // The headings of --help, in this order.
@@ -34,6 +38,10 @@ std::vector<Setting> settings_of(RunConfig& c);
 
 // What the command line gave, by name.
 using Given = std::map<std::string, std::string>;
+
+// The run's settings as flags, under their headings. Collects what is given, by name: run.toml and resuming
+// need to know what was.
+void add_settings(CLI::App& command, Given& given);
 
 Status apply(std::vector<Setting>& settings, const Given& given);
 // What to give for this configuration: all that is not so by default.

@@ -179,16 +179,21 @@ TEST_F(SettingsTest, what_the_command_line_gives_goes_before_what_the_file_says)
 
 TEST_F(SettingsTest, a_key_that_is_no_setting_is_named_with_its_line) {
   EXPECT_EQ(local(refusal("batch = 1\n\nlerning-rate = 0.1\n")),
-            "run.toml:3: 'lerning-rate' is no setting of a run; `w5xde train --help` lists them");
+            "run.toml:3: 'lerning-rate' is not a setting of a run; `w5xde train --help` lists them");
   RunConfig config;
   auto settings = settings_of(config);
   EXPECT_EQ(apply(settings, {{"colour", "blue"}}).error().message,
-            "'colour' is no setting of a run; `w5xde train --help` lists them");
+            "'colour' is not a setting of a run; `w5xde train --help` lists them");
 }
 
 TEST_F(SettingsTest, tables_and_lists_are_no_values) {
   EXPECT_EQ(local(refusal("batch = 1\nslots = [1, 2]\n")), "run.toml:2: 'slots' takes one value");
   EXPECT_EQ(local(refusal("[model]\nname = \"lenet\"\n")), "run.toml:1: 'model' takes one value");
+}
+
+TEST_F(SettingsTest, a_flag_of_the_command_line_in_run_toml_is_called_that) {
+  EXPECT_EQ(local(refusal("nodes = 3\n")),
+            "run.toml:1: 'nodes' belongs to the command line: w5xde train --nodes");
 }
 
 TEST_F(SettingsTest, what_is_no_toml_is_refused_with_its_line) {

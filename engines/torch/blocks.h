@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "learn/engine.h"
+#include "w5xde/engine.h"
 
 namespace w5xde::torch_engine {
 

@@ -1,5 +1,5 @@
 // The plug-in: an Engine on libtorch.
-#include "learn/engine.h"
+#include "w5xde/engine.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
@@ -22,10 +22,10 @@
 
 #include "base/random.h"
 #include "blocks.h"
-#include "learn/no_gradient.h"
 #include "loss.h"
 #include "model.h"
 #include "samples.h"
+#include "w5xde/no_gradient.h"
 
 namespace w5xde::torch_engine {
 
@@ -460,19 +460,4 @@ Result<Evaluation> TorchEngine::evaluate(std::span<const float> state, const Slo
 
 }  // namespace w5xde::torch_engine
 
-#if defined(__clang__)
-// Only the name is C's: the program that calls it is C++ of the same tree.
-#pragma clang diagnostic ignored "-Wreturn-type-c-linkage"
-#endif
-
-extern "C" {
-
-[[gnu::visibility("default")]] extern const std::uint32_t w5xde_engine_interface;
-const std::uint32_t w5xde_engine_interface = w5xde::kEngineInterface;
-
-[[gnu::visibility("default")]] w5xde::Result<std::unique_ptr<w5xde::Engine>> w5xde_engine_make(
-    const w5xde::ModelOptions& options, const std::filesystem::path& model_file) {
-  return w5xde::torch_engine::TorchEngine::make(options, model_file);
-}
-
-}  // extern "C"
+W5XDE_EXPORT_ENGINE(w5xde::torch_engine::TorchEngine::make)

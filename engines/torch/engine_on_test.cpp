@@ -40,8 +40,8 @@ Samples::Samples(std::int64_t count, const Shape& sample_shape, std::uint32_t cl
 }
 
 SlotSamples Samples::slot() const {
-  return {.inputs = TensorView(std::as_bytes(std::span(inputs)), DType::f32, shape),
-          .targets = TensorView(std::as_bytes(std::span(targets)), DType::i64, Shape{shape[0]})};
+  return {.inputs = {std::as_bytes(std::span(inputs)), DType::f32, shape},
+          .targets = {std::as_bytes(std::span(targets)), DType::i64, Shape{shape[0]}}};
 }
 
 EngineOnTest::EngineOnTest(const std::string& model, const Shape& sample_shape, std::uint32_t classes,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "learn/engine.h"
+#include "learn/engine_library.h"
 
 namespace w5xde {
 

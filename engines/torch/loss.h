@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "learn/engine.h"
+#include "w5xde/engine.h"
 #include "w5xde/result.h"
 
 namespace w5xde::torch_engine {

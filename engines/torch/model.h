@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "learn/engine.h"
+#include "w5xde/engine.h"
 #include "w5xde/result.h"
 
 namespace w5xde::torch_engine {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
+
+#include "base/bytes.h"
 
 namespace w5xde::torch_engine {
 
@@ -42,7 +45,7 @@ SampleTensors::SampleTensors(const ModelOptions& options, std::vector<std::int64
 
 Status SampleTensors::load(const SlotSamples& samples) {
   W5XDE_CHECK(load_inputs(samples.inputs));
-  const Shape& shape = samples.targets.shape();
+  const Shape& shape = samples.targets.shape;
   if (shape.rank() == 0 || shape[0] != count_) {
     return invalid(fmt::format("{} samples with targets of {}", count_, shape.to_string()));
   }
@@ -55,67 +58,60 @@ Status SampleTensors::load(const SlotSamples& samples) {
   return {};
 }
 
-Status SampleTensors::load_inputs(const TensorView& view) {
-  const auto dims = view.shape().dims();
+Status SampleTensors::load_inputs(const SampleTensor& tensor) {
+  const auto dims = tensor.shape.dims();
   if (dims.empty() || !std::ranges::equal(dims.subspan(1), sample_shape_.dims())) {
     return invalid(fmt::format("samples of {} for a model that takes [samples] of {}",
-                               view.shape().to_string(), sample_shape_.to_string()));
+                               tensor.shape.to_string(), sample_shape_.to_string()));
   }
   count_ = dims[0];
   input_dims_[0] = count_;
   auto* out = sized<float>(inputs_, input_dims_, at::kFloat);
-  if (view.dtype() == DType::f32) {
-    if (view.byte_count() > 0) view.gather(0, {reinterpret_cast<std::byte*>(out), view.byte_count()});
+  if (tensor.dtype == DType::f32) {
+    if (!tensor.bytes.empty()) std::memcpy(out, tensor.bytes.data(), tensor.bytes.size());
     return {};
   }
-  if (view.dtype() == DType::u8) {
-    const Bytes bytes = bytes_of(view);
-    for (std::size_t i = 0; i < bytes.size(); ++i) out[i] = static_cast<float>(bytes[i]) / 255.0F;
+  if (tensor.dtype == DType::u8) {
+    for (std::size_t i = 0; i < tensor.bytes.size(); ++i)
+      out[i] = static_cast<float>(tensor.bytes[i]) / 255.0F;
     return {};
   }
-  return invalid(fmt::format("inputs of {}; the engine takes f32 and u8", name_of(view.dtype())));
+  return invalid(fmt::format("inputs of {}; the engine takes f32 and u8", name_of(tensor.dtype)));
 }
 
-Status SampleTensors::load_classes(const TensorView& view) {
-  if (one_class_a_sample_ && view.shape().rank() != 1) {
+Status SampleTensors::load_classes(const SampleTensor& tensor) {
+  if (one_class_a_sample_ && tensor.shape.rank() != 1) {
     return invalid(
-        fmt::format("targets of {} where one class a sample is expected", view.shape().to_string()));
+        fmt::format("targets of {} where one class a sample is expected", tensor.shape.to_string()));
   }
   auto* out = sized<std::int64_t>(targets_, target_dims_, at::kLong);
   const std::int64_t classes = classes_;
   std::optional<std::int64_t> stray;
-  switch (view.dtype()) {
+  switch (tensor.dtype) {
     case DType::i64:
-      stray = convert_labels<std::int64_t>(bytes_of(view), classes, out);
+      stray = convert_labels<std::int64_t>(tensor.bytes, classes, out);
       break;
     case DType::i32:
-      stray = convert_labels<std::int32_t>(bytes_of(view), classes, out);
+      stray = convert_labels<std::int32_t>(tensor.bytes, classes, out);
       break;
     case DType::u8:
-      stray = convert_labels<std::uint8_t>(bytes_of(view), classes, out);
+      stray = convert_labels<std::uint8_t>(tensor.bytes, classes, out);
       break;
     default:
-      return invalid(fmt::format("classes of {}; the engine takes i64, i32 and u8", name_of(view.dtype())));
+      return invalid(fmt::format("classes of {}; the engine takes i64, i32 and u8", name_of(tensor.dtype)));
   }
   if (stray) return invalid(fmt::format("label {} in data of {} classes", *stray, classes));
   return {};
 }
 
-Status SampleTensors::load_floats(const TensorView& view) {
-  if (view.dtype() != DType::f32) {
+Status SampleTensors::load_floats(const SampleTensor& tensor) {
+  if (tensor.dtype != DType::f32) {
     return invalid(
-        fmt::format("targets of {} that are no classes; the engine takes f32", name_of(view.dtype())));
+        fmt::format("targets of {} that are no classes; the engine takes f32", name_of(tensor.dtype)));
   }
   auto* out = sized<float>(targets_, target_dims_, at::kFloat);
-  if (view.byte_count() > 0) view.gather(0, {reinterpret_cast<std::byte*>(out), view.byte_count()});
+  if (!tensor.bytes.empty()) std::memcpy(out, tensor.bytes.data(), tensor.bytes.size());
   return {};
-}
-
-Bytes SampleTensors::bytes_of(const TensorView& view) {
-  if (view.contiguous()) return view.bytes();
-  gathered_.resize(view.byte_count());
-  if (!gathered_.empty()) view.gather(0, gathered_);
-  return gathered_;
 }
 
 }  // namespace w5xde::torch_engine

@@ -3,11 +3,10 @@
 
 #include <ATen/ATen.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "learn/engine.h"
+#include "w5xde/engine.h"
 #include "w5xde/result.h"
 
 namespace w5xde::torch_engine {
@@ -25,10 +24,9 @@ class SampleTensors {
   const at::Tensor& targets() const { return on_device(targets_, device_targets_); }
 
  private:
-  Status load_inputs(const TensorView& view);
-  Status load_classes(const TensorView& view);
-  Status load_floats(const TensorView& view);
-  Bytes bytes_of(const TensorView& view);
+  Status load_inputs(const SampleTensor& tensor);
+  Status load_classes(const SampleTensor& tensor);
+  Status load_floats(const SampleTensor& tensor);
   const at::Tensor& on_device(const at::Tensor& host, const at::Tensor& device) const {
     return device_.is_cpu() ? host : device;
   }
@@ -41,7 +39,6 @@ class SampleTensors {
   std::vector<std::int64_t> target_dims_;  // of the last slot
   std::int64_t count_ = 0;
   at::Tensor inputs_, targets_, device_inputs_, device_targets_;
-  std::vector<std::byte> gathered_;
 };
 
 }  // namespace w5xde::torch_engine

@@ -317,18 +317,10 @@ TEST(TorchEngine, bytes_stand_for_their_255th_and_any_alignment_will_do) {
   }
   const Block expected = mlp.contribution(samples.slot());
   const Shape shape{6, 8};
-  EXPECT_EQ(expected, mlp.contribution({.inputs = TensorView(Bytes(bytes).subspan(1), DType::u8, shape),
-                                        .targets = TensorView(Bytes(labels), DType::u8, Shape{6})}));
-  EXPECT_EQ(expected,
-            mlp.contribution({.inputs = TensorView(Bytes(shifted).subspan(1), DType::f32, shape),
-                              .targets = TensorView(Bytes(wide).subspan(1), DType::i32, Shape{6})}));
-  // Columns apart: every second float of a wider table.
-  std::vector<float> table(96);
-  for (std::size_t i = 0; i < 48; ++i) table[2 * i] = samples.inputs[i];
-  const std::int64_t strides[] = {16, 2};
-  const auto* first = reinterpret_cast<const std::byte*>(table.data());
-  EXPECT_EQ(expected, mlp.contribution({.inputs = TensorView(first, DType::f32, shape, strides),
-                                        .targets = samples.slot().targets}));
+  EXPECT_EQ(expected, mlp.contribution({.inputs = {Bytes(bytes).subspan(1), DType::u8, shape},
+                                        .targets = {Bytes(labels), DType::u8, Shape{6}}}));
+  EXPECT_EQ(expected, mlp.contribution({.inputs = {Bytes(shifted).subspan(1), DType::f32, shape},
+                                        .targets = {Bytes(wide).subspan(1), DType::i32, Shape{6}}}));
 }
 
 TEST(TorchEngine, a_slot_without_samples_contributes_nothing) {
@@ -407,13 +399,13 @@ TEST(TorchEngine, bad_samples_are_refused_and_the_next_slot_is_as_ever) {
   }
   const Bytes bytes = std::as_bytes(std::span(good.inputs));
   const SlotSamples slot = good.slot();
-  error_of(mlp, {.inputs = TensorView(bytes, DType::f32, Shape{8, 6}), .targets = slot.targets});
-  error_of(mlp, {.inputs = TensorView(bytes, DType::f32, Shape{48}), .targets = slot.targets});
-  error_of(mlp, {.inputs = TensorView(bytes, DType::i32, Shape{6, 8}), .targets = slot.targets});
-  error_of(mlp, {.inputs = slot.inputs, .targets = TensorView(bytes.first(24), DType::f32, Shape{6})});
-  error_of(mlp, {.inputs = slot.inputs, .targets = TensorView(bytes.first(40), DType::i64, Shape{5})});
-  error_of(mlp, {.inputs = slot.inputs, .targets = TensorView(bytes.first(96), DType::i64, Shape{6, 2})});
-  error_of(mlp, {.inputs = TensorView(), .targets = TensorView()});
+  error_of(mlp, {.inputs = {bytes, DType::f32, Shape{8, 6}}, .targets = slot.targets});
+  error_of(mlp, {.inputs = {bytes, DType::f32, Shape{48}}, .targets = slot.targets});
+  error_of(mlp, {.inputs = {bytes, DType::i32, Shape{6, 8}}, .targets = slot.targets});
+  error_of(mlp, {.inputs = slot.inputs, .targets = {bytes.first(24), DType::f32, Shape{6}}});
+  error_of(mlp, {.inputs = slot.inputs, .targets = {bytes.first(40), DType::i64, Shape{5}}});
+  error_of(mlp, {.inputs = slot.inputs, .targets = {bytes.first(96), DType::i64, Shape{6, 2}}});
+  error_of(mlp, {.inputs = {}, .targets = {}});
   Block small(16);
   EXPECT_FALSE(mlp.engine->compute(mlp.state.values(), slot, 1, small.values()).ok());
   EXPECT_FALSE(mlp.engine->compute(small.values(), slot, 1, mlp.state.values()).ok());

@@ -11,6 +11,7 @@
 
 #include "engine_on_test.h"
 #include "learn/optimizer.h"
+#include "learn/reduction.h"
 #include "learn/schedule.h"
 #include "tensor/safetensors.h"
 
@@ -388,10 +389,8 @@ TEST(TorchReference, a_model_scripted_in_python_learns_what_it_learns_there) {
       const std::size_t input_bytes = inputs.byte_count() / steps;
       const std::size_t target_bytes = targets.byte_count() / steps;
       step(on_test, optimizer,
-           {{.inputs = TensorView(inputs.bytes().subspan(i * input_bytes, input_bytes), DType::f32,
-                                  Shape{batch, 8}),
-             .targets = TensorView(targets.bytes().subspan(i * target_bytes, target_bytes), DType::i64,
-                                   Shape{batch})}},
+           {{.inputs = {inputs.bytes().subspan(i * input_bytes, input_bytes), DType::f32, Shape{batch, 8}},
+             .targets = {targets.bytes().subspan(i * target_bytes, target_bytes), DType::i64, Shape{batch}}}},
            options.learning_rate);
     }
     Tensors expected;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine_on_test.h"
-#include "learn/no_gradient.h"
+#include "w5xde/no_gradient.h"
 
 namespace w5xde {
 namespace {

@@ -20,6 +20,7 @@ enum class ErrorKind {
   overloaded,    // A limit is reached: slow down, or raise the limit.
   system,        // The machine refused (disk full, no permission): mend the machine.
   diverged,      // Training leads nowhere: go on from before, with a lower learning rate.
+  unavailable,   // The other side is away and means to be back: come again later.
 };
 
 std::string_view name_of(ErrorKind kind);
@@ -54,6 +55,8 @@ inline std::string_view name_of(ErrorKind kind) {
       return "system";
     case ErrorKind::diverged:
       return "diverged";
+    case ErrorKind::unavailable:
+      return "unavailable";
   }
   return "unknown";
 }
@@ -75,6 +78,9 @@ inline Error overloaded(std::string message) {
 }
 inline Error diverged(std::string message) {
   return {ErrorKind::diverged, std::move(message)};
+}
+inline Error unavailable(std::string message) {
+  return {ErrorKind::unavailable, std::move(message)};
 }
 
 template <class T>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/grouped.h"
+#include "base/printable.h"
 
 namespace w5xde {
 

@@ -1,5 +1,4 @@
-// How a run's global batch has grown: in checkpoints, since the next growth follows from it, and in the
-// summary.
+// How a run's global batch has grown: in checkpoints, because the next growth depends on it, and the summary.
 #pragma once
 
 #include <cstdint>

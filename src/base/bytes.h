@@ -58,8 +58,8 @@ inline std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Reads numbers off the front of a span. Past the end it yields zeros and remembers, so that a decoder can
-// read a whole structure and ask once; ask exhausted() before a count or a length sizes anything.
+// Reads numbers off the front of a span. Past the end it gives zeros and remembers that: a decoder may ask
+// exhausted() once at the end, but must ask before a count or a length sizes anything.
 class ByteReader {
  public:
   explicit ByteReader(Bytes bytes) : rest_(bytes) {}

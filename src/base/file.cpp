@@ -1,7 +1,6 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +11,8 @@
 #include <cerrno>
 #include <system_error>
 #include <utility>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -76,7 +77,10 @@ std::string owner_written_in(int lock) {
   return owner.empty() ? "another process" : owner;
 }
 
-Status of(const std::error_code& error, const std::string& what) {
+// Calls a function of std::filesystem that reports errors through its argument.
+Status ask(const std::string& what, const auto& call) {
+  std::error_code error;
+  call(error);
   if (error) return system_error(what, error.value());
   return {};
 }
@@ -92,27 +96,22 @@ class RealDisk final : public Disk {
   Result<MappedFile> map(const fs::path& path) override { return MappedFile::open(path); }
 
   Status rename(const fs::path& from, const fs::path& to) override {
-    std::error_code error;
-    fs::rename(from, to, error);
-    return of(error, "renaming " + from.string() + " to " + to.string());
+    return ask("renaming " + from.string() + " to " + to.string(),
+               [&](std::error_code& error) { fs::rename(from, to, error); });
   }
 
   Status link(const fs::path& file, const fs::path& name) override {
-    std::error_code error;
-    fs::create_hard_link(file, name, error);
-    return of(error, "linking " + name.string() + " to " + file.string());
+    return ask("linking " + name.string() + " to " + file.string(),
+               [&](std::error_code& error) { fs::create_hard_link(file, name, error); });
   }
 
   Status remove(const fs::path& path) override {
-    std::error_code error;
-    fs::remove(path, error);
-    return of(error, "deleting " + path.string());
+    return ask("deleting " + path.string(), [&](std::error_code& error) { fs::remove(path, error); });
   }
 
   Status create_folder(const fs::path& folder) override {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    return of(error, "creating folder " + folder.string());
+    return ask("creating folder " + folder.string(),
+               [&](std::error_code& error) { fs::create_directories(folder, error); });
   }
 
   Status sync_folder(const fs::path& folder) override {
@@ -143,8 +142,8 @@ class RealDisk final : public Disk {
     auto held = std::make_shared<Descriptor>(fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return system_error("locking " + path.string(), errno);
-      return invalid(fmt::format("{} is in use by {}: stop that one, or choose another folder",
-                                 path.parent_path().string(), owner_written_in(fd)));
+      return invalid("{} is in use by {}: stop that one, or choose another folder",
+                     path.parent_path().string(), owner_written_in(fd));
     }
     // Only the message to others is lost when the disk is too full for this.
     const std::string owner = fmt::format("process {} on {}\n", ::getpid(), host_name());
@@ -188,8 +187,7 @@ Result<MappedFile> MappedFile::open(const fs::path& path) {
 }
 
 Status write_file_atomically(const fs::path& path, std::span<const Bytes> parts, Disk& disk) {
-  // The thread's id, which no other thread of any process has, keeps two writers of one path from sharing a
-  // temporary file.
+  // No other thread of any process has this thread's id, so two writers never share a temporary file.
   const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::gettid());
   Status status = write_durably(disk, temporary, parts);
   if (status.ok()) status = disk.rename(temporary, path);

@@ -1,5 +1,4 @@
-// Files: mapped for reading, and replaced as a whole or not at all. They lie on the machine's disk, or on a
-// simulated one that fails when a test wants it to.
+// Files: mapped for reading, replaced as a whole or not at all; on the machine's disk or a simulated one.
 #pragma once
 
 #include <filesystem>
@@ -58,17 +57,15 @@ class Disk {
   virtual bool exists(const std::filesystem::path& path) = 0;
   // The names in a folder; none when it cannot be read.
   virtual std::vector<std::string> names_in(const std::filesystem::path& folder) = 0;
-  // Held for as long as the result or a copy of it lives, or the process does; `path` names the owner.
-  // invalid when somebody else holds it.
+  // Held while the result or a copy of it lives; `path` names the owner. invalid when somebody else holds it.
   virtual Result<std::shared_ptr<void>> lock(const std::filesystem::path& path) = 0;
 };
 
 // The machine's own. Has no state.
 Disk& real_disk();
 
-// Writes the parts one after the other to a temporary file beside `path`, makes it durable, and renames it
-// over `path`: a reader sees the old file or the new one, whole, at every instant and after a crash at any
-// instant. Any number of threads and processes may write one path; the last to finish wins.
+// Writes the parts to a temporary file beside `path`, makes it durable and renames it: a reader sees the old
+// file or the new one, whole, also after a crash. Any thread or process may write one path; the last wins.
 Status write_file_atomically(const std::filesystem::path& path, std::span<const Bytes> parts,
                              Disk& disk = real_disk());
 

@@ -1,6 +1,5 @@
-// What a peer may make us spend. Decoders take a Limits and check every count and length against it before
-// they allocate, index or loop. The functions at the end add up how much memory that can be, one line for
-// each consumer.
+// What a peer may make us spend. Decoders check every count and length against it before they allocate, index
+// or loop. The functions at the end add up how much memory that can be, one line for each consumer.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +29,8 @@ struct Limits {
 
   // One process.
   std::uint64_t connections_max = 1024;
-  // Of those, peers that are not ready to work: in all, and from one address. A machine's nodes, or those
-  // behind one router, may all come at once; a node that finds no place tries again.
+  // Of those, peers that are not ready to work: in all, and from one address (a machine, or all nodes behind
+  // one router). A node that finds no place tries again.
   std::uint64_t strangers_max = 512;
   std::uint64_t strangers_per_address_max = 128;
 
@@ -70,9 +69,8 @@ struct Limits {
 
   constexpr std::uint64_t memory_bytes_max() const { return connections_max * connection_bytes_max(); }
 
-  // What a coordinator holds for one ready node beside its connection's buffers. The run decides
-  // how much that is, not the peer: the model's floats take `model_bytes`, the samples of one lease
-  // `lease_bytes`.
+  // What a coordinator holds for one ready node beside its connection's buffers: the model's floats take
+  // `model_bytes`, the samples of one lease `lease_bytes`.
   constexpr std::uint64_t session_bytes_max(std::uint64_t model_bytes, std::uint64_t lease_bytes) const {
     return model_bytes                      // the contribution that is arriving
            + 2 * model_bytes                // the same in the form in which it travels, which may be larger
@@ -82,8 +80,7 @@ struct Limits {
            + head_bytes_max;                // one reply to a status question
   }
 
-  // What a coordinator makes a node hold, beside its connection's buffers and the engine's own memory. Not in
-  // it: the cache of samples, whose size the node's user chooses.
+  // What a coordinator makes a node hold, beside its connection's buffers, the engine and the sample cache.
   constexpr std::uint64_t node_bytes_max(std::uint64_t model_bytes, std::uint64_t lanes) const {
     return 2 * model_bytes                                 // the parameters, and the next version arriving
            + lanes * kLaneBlocks * model_bytes             // gradients
@@ -100,9 +97,8 @@ struct Limits {
   static constexpr std::uint64_t kQueuedFrameBytes = 512;
   static constexpr std::uint64_t kFeedbackBlocks = 2;  // residual and velocity
   static constexpr std::uint64_t kLeasesAhead = 2;
-  static constexpr std::uint64_t kAnswersKept = 3;
-  // What a lane has in memory, in blocks of a model's size: the gradients of two slots, their sum, one that
-  // waits.
+  static constexpr std::uint64_t kAnswersKept = 7;  // the newest one costs nothing
+  // In a lane, each as large as the model: the gradients of two slots, their sum, one that waits.
   static constexpr std::uint64_t kLaneBlocks = 4;
 };
 

@@ -58,7 +58,7 @@ TEST(Limits, of_a_node_grow_with_its_lanes_and_its_model) {
   constexpr Limits kLimits;
   EXPECT_EQ(kLimits.node_bytes_max(0, 8),
             kLimits.lease_bytes_held_max + kLimits.payload_bytes_max + kLimits.model_file_bytes_max);
-  EXPECT_EQ(kLimits.node_bytes_max(1000, 2) - kLimits.node_bytes_max(0, 2), 18 * 1000u);
+  EXPECT_EQ(kLimits.node_bytes_max(1000, 2) - kLimits.node_bytes_max(0, 2), 26 * 1000u);
 }
 
 TEST(Limits, by_default_fit_a_machine_with_four_gigabytes) {

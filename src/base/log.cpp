@@ -5,12 +5,13 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/errors.h"
+
 namespace w5xde {
 
 namespace {
 
-// Lines waiting to be written. When the disk or terminal cannot keep up, the oldest lines go: logging must
-// never hold up training.
+// When the disk or terminal cannot keep up, the oldest lines are dropped: logging must not hold up training.
 constexpr std::size_t kQueuedLinesMax = 8192;
 
 }  // namespace
@@ -42,7 +43,7 @@ Result<LogTier> parse_log_tier(std::string_view name) {
   if (name == "silent") return LogTier::silent;
   if (name == "normal") return LogTier::normal;
   if (name == "verbose") return LogTier::verbose;
-  return invalid(fmt::format("log tier '{}' is none of silent, normal, verbose", name));
+  return invalid("log tier '{}' is none of silent, normal, verbose", name);
 }
 
 Log::Log(LogTier tier)

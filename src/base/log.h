@@ -1,6 +1,5 @@
-// Three tiers: silent (errors only), normal (what a person wants to know), verbose (every frame and
-// decision). A line that is not wanted costs one comparison; a wanted one is formatted here and written by a
-// background thread, so that verbose stays cheap on the I/O thread.
+// Tiers: silent (errors only), normal (what a person wants to know), verbose (every frame and decision). A
+// line that is not wanted costs one comparison; a background thread writes the others.
 #pragma once
 
 #include <fmt/format.h>

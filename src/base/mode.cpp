@@ -1,13 +1,13 @@
 #include "base/mode.h"
 
-#include <fmt/format.h>
+#include "base/errors.h"
 
 namespace w5xde {
 
 Result<Mode> parse_mode(std::string_view name) {
   if (name == "sync") return Mode::sync;
   if (name == "async") return Mode::async;
-  return invalid(fmt::format("'{}' is no mode; use sync or async", name));
+  return invalid("'{}' is no mode; use sync or async", name);
 }
 
 std::string_view name_of(Mode mode) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-
 namespace w5xde {
 
 namespace {
@@ -69,6 +67,12 @@ std::string printable(std::string_view text, std::size_t bytes_max) {
     at += taken;
   }
   return safe;
+}
+
+std::string grouped(std::uint64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+  return text;
 }
 
 }  // namespace w5xde

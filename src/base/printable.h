@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,11 +10,12 @@ namespace w5xde {
 // Names, and reasons that a peer gives, are no longer than this.
 inline constexpr std::size_t kPrintableBytesMax = 256;
 
-// Text from a peer, made safe for terminals, logs and databases: valid UTF-8, without control characters or
-// characters that change the direction of text, which are written as escapes (\n, \x1b, \u202e). Longer text
-// is cut between two characters and ends with "…". Every text that comes from a peer passes through here
-// where it is decoded, so that nobody else has to think of it. Text that has passed once does not change any
-// more.
+// Text from a peer, made safe for terminals, logs and databases: valid UTF-8; control characters and others
+// that change the direction of text become escapes (\n, \x1b, \u202e); longer text is cut between two
+// characters and ends with "…". Decoders call it for every text of a peer; a second call changes nothing.
 std::string printable(std::string_view text, std::size_t bytes_max = kPrintableBytesMax);
+
+// 60,000
+std::string grouped(std::uint64_t value);
 
 }  // namespace w5xde

@@ -1,5 +1,4 @@
-// Random numbers that are the same on every machine and compiler: the standard library fixes its generators
-// but not its distributions, and a run must be repeatable from its seed.
+// Random numbers that are the same on every machine: the standard library's distributions are not.
 #pragma once
 
 #include <bit>
@@ -21,9 +20,8 @@ constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t part) {
   return mix(mix(seed) ^ part);
 }
 
-// The natural logarithm of a positive, normal number, to within a few units in the last place. The math
-// libraries' own differ in the last bit; this one is additions, multiplications and divisions, which IEEE 754
-// fixes.
+// The natural logarithm of a positive, normal number, to within a few units in the last place. Math libraries
+// differ in the last bit; additions, multiplications and divisions do not.
 constexpr double repeatable_log(double value) {
   constexpr double kLogOfTwo = 0.69314718055994530942;
   constexpr double kRootOfTwo = 1.41421356237309504880;
@@ -76,8 +74,8 @@ class Random {
   // Uniform in [0, 1), 53 bits.
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
-  // Normal, with mean 0 and variance 1, by Marsaglia's polar method. Of the two numbers that it makes one is
-  // thrown away: keeping it would make the next draw depend on how many came before.
+  // Normal, with mean 0 and variance 1, by Marsaglia's polar method. Its second number is not kept: that
+  // would make the next draw depend on how many came before.
   double normal() {
     while (true) {
       const double x = 2.0 * unit() - 1.0;

@@ -15,8 +15,7 @@ enum class Work : std::uint8_t { train = 0, evaluate = 1 };
 using SlotRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 // An aligned block of a step's slots: what lies under one node of the step's binary tree (learn/reduction.h).
-// Leases are cut along it, contributions are added along it. It is a power of two long and begins at a
-// multiple of that; only where the step ends before it would, it ends with the step.
+// It is a power of two long and begins at a multiple of that, but does not reach past the step's end.
 struct SlotBlock {
   std::uint32_t first_slot = 0;
   std::uint32_t slot_count = 1;

@@ -1,5 +1,5 @@
-// Clang's thread-safety analysis, which the fuzz build turns on: a member says which mutex guards it, and
-// touching it without that mutex does not compile. std::mutex carries no annotations, so Mutex wraps it.
+// Clang's thread-safety analysis, on in the fuzz build: touching a member without its mutex does not
+// compile. std::mutex has no annotations, so Mutex wraps it.
 #pragma once
 
 #include <condition_variable>

@@ -9,8 +9,8 @@ namespace w5xde {
 
 namespace {
 
-// One for_each in flight. Pool tasks may start after the caller has returned (when every index was taken
-// before they ran), so they share ownership and touch `body` only after they took an index.
+// One for_each in flight. Pool tasks may start after the caller returned, so they share ownership, and touch
+// `body` only after they took an index.
 struct Sweep {
   Sweep(std::size_t count_of, const std::function<void(std::size_t)>& body_of)
       : count(count_of), body(body_of) {}

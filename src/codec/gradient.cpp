@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <charconv>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "codec/gradient_stages.h"
 
 namespace w5xde {
@@ -41,9 +41,9 @@ Result<GradientCodec> parse_gradient_codec(std::string_view text) {
   const std::size_t colon = text.find(':');
   const auto* name = std::ranges::find(kNames, text.substr(0, colon), &Name::text);
   if (name == std::end(kNames)) {
-    return invalid(fmt::format(
+    return invalid(
         "'{}' is not a gradient codec; use none, fp16, bf16, int8, onebit, topk:DENSITY or powersgd:RANK",
-        text));
+        text);
   }
   GradientCodec codec{.kind = name->kind};
   if (codec.kind == GradientKind::topk) codec.density = kDensityUsual;
@@ -58,9 +58,8 @@ Result<GradientCodec> parse_gradient_codec(std::string_view text) {
       codec.rank <= kLowRankMax) {
     return codec;
   }
-  return invalid(fmt::format(
-      "'{}': topk takes a density above 0 and up to 1, powersgd a rank of 1 to {}, others nothing", text,
-      kLowRankMax));
+  return invalid("'{}': topk takes a density above 0 and up to 1, powersgd a rank of 1 to {}, others nothing",
+                 text, kLowRankMax);
 }
 
 std::string to_string(const GradientCodec& codec) {
@@ -82,33 +81,15 @@ std::size_t topk_count(const GradientCodec& codec, const BlockLayout& layout) {
 
 std::uint64_t chunked_bytes(const GradientCodec& codec, std::uint64_t floats) {
   assert(codec.by_chunks());
-  switch (codec.kind) {
-    case GradientKind::fp16:
-      return gradient::fp16_bytes(floats);
-    case GradientKind::bf16:
-      return gradient::bf16_bytes(floats);
-    case GradientKind::int8:
-      return gradient::int8_bytes(floats);
-    default:
-      return floats * sizeof(float);
-  }
+  return gradient::quantized_bytes(codec.kind, floats);
 }
 
 std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& layout) {
-  switch (codec.kind) {
-    case GradientKind::onebit:
-      return gradient::onebit_bytes(layout.floats());
-    case GradientKind::topk:
-      return gradient::topk_bytes_max(layout.floats(), topk_count(codec, layout));
-    case GradientKind::powersgd:
-      return gradient::powersgd_bytes(layout, codec.rank);
-    case GradientKind::none:
-    case GradientKind::fp16:
-    case GradientKind::bf16:
-    case GradientKind::int8:
-      return chunked_bytes(codec, layout.floats());
-  }
-  return 0;  // a peer's word, and no codec
+  if (codec.kind == GradientKind::topk)
+    return gradient::topk_bytes_max(layout.floats(), topk_count(codec, layout));
+  if (codec.kind == GradientKind::powersgd) return gradient::powersgd_bytes(layout, codec.rank);
+  if (codec.kind > GradientKind::powersgd) return 0;  // a peer's word, and no codec
+  return gradient::quantized_bytes(codec.kind, layout.floats());
 }
 
 std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout& layout) {
@@ -126,39 +107,12 @@ std::uint64_t encoded_bytes_usual(const GradientCodec& codec, const BlockLayout&
 
 void encode_chunks(std::span<const float> values, const GradientCodec& codec, MutableBytes out) {
   assert(out.size() == chunked_bytes(codec, values.size()));
-  if (codec.kind == GradientKind::none) {
-    std::ranges::copy(std::as_bytes(values), out.begin());
-  } else if (codec.kind == GradientKind::fp16) {
-    gradient::encode_fp16(values, out.data());
-  } else if (codec.kind == GradientKind::bf16) {
-    gradient::encode_bf16(values, out.data());
-  } else {
-    constexpr std::array<float, kGradientChunk> kNothing{};
-    std::array<float, kGradientChunk> left;
-    for (std::size_t first = 0; first < values.size(); first += kGradientChunk) {
-      const auto chunk = values.subspan(first, std::min<std::size_t>(kGradientChunk, values.size() - first));
-      const gradient::Feedback feedback{std::span(kNothing).first(chunk.size()),
-                                        std::span(left).first(chunk.size())};
-      (void)gradient::encode_int8(chunk, feedback, out.data() + chunked_bytes(codec, first));
-    }
-  }
+  gradient::quantize(values, codec.kind, out.data());
 }
 
 Status decode_chunks(Bytes encoded, const GradientCodec& codec, std::span<float> values) {
-  switch (codec.kind) {
-    case GradientKind::none:
-      if (encoded.size() != values.size_bytes()) return corrupt("a gradient of another length");
-      std::ranges::copy(encoded, std::as_writable_bytes(values).begin());
-      return {};
-    case GradientKind::fp16:
-      return gradient::decode_fp16(encoded, values);
-    case GradientKind::bf16:
-      return gradient::decode_bf16(encoded, values);
-    case GradientKind::int8:
-      return gradient::decode_int8(encoded, values);
-    default:
-      return corrupt("a part of what has none");
-  }
+  if (!codec.by_chunks()) return corrupt("a part of what has none");
+  return gradient::dequantize(encoded, codec.kind, values);
 }
 
 struct GradientEncoder::State {
@@ -174,7 +128,6 @@ struct GradientEncoder::State {
 
   std::size_t feedback_floats() const;
   gradient::Feedback block(std::size_t index);
-  std::size_t encode_stateless(std::span<const float> gradient, std::byte* to) const;
   bool gather(std::span<const float> gradient, bool same_step);
   std::size_t encode_topk(std::byte* to, bool finite);
   std::size_t encode_with_feedback(std::span<const float> gradient, std::byte* to, bool same_step);
@@ -206,12 +159,6 @@ gradient::Feedback GradientEncoder::State::block(std::size_t index) {
   const std::size_t floats = layout->floats();
   return {std::span(feedback).subspan(index * floats, floats),
           std::span(next_feedback).subspan(index * floats, floats)};
-}
-
-std::size_t GradientEncoder::State::encode_stateless(std::span<const float> gradient, std::byte* to) const {
-  const std::uint64_t bytes = chunked_bytes(codec, gradient.size());
-  encode_chunks(gradient, codec, {to, bytes});
-  return bytes;
 }
 
 // topk: the sum to send, with this gradient; false when it is NaN or infinite.
@@ -247,13 +194,11 @@ std::size_t GradientEncoder::State::encode_with_feedback(std::span<const float> 
   if (codec.kind == GradientKind::topk) {
     finite = gather(gradient, same_step);
     bytes = encode_topk(to, finite);
-  } else if (codec.kind == GradientKind::int8) {
-    finite = gradient::encode_int8(gradient, block(0), to);
-  } else if (codec.kind == GradientKind::onebit) {
-    finite = gradient::encode_onebit(gradient, block(0), to);
-    layout->clear_padding(next_feedback);  // a sign cannot say zero
-  } else {
+  } else if (codec.kind == GradientKind::powersgd) {
     finite = power.encode(gradient, *layout, codec.rank, block(0), to);
+  } else {
+    finite = gradient::quantize_with_feedback(gradient, codec.kind, block(0), to);
+    if (codec.kind == GradientKind::onebit) layout->clear_padding(next_feedback);  // a sign cannot say zero
   }
   // NaN or infinity must be reported now, and not come back with every later gradient.
   if (finite) std::swap(feedback, next_feedback);
@@ -271,8 +216,8 @@ Bytes GradientEncoder::encode_into(MutableBytes out, std::span<const float> grad
   state.can_take_back = false;
   assert(gradient.size() == state.layout->floats());
   assert(out.size() >= encoded_bytes_max(state.codec, *state.layout));
-  return out.first(state.codec.stateless() ? state.encode_stateless(gradient, out.data())
-                                           : state.encode_with_feedback(gradient, out.data(), same_step));
+  if (state.codec.stateless()) return encode_fresh_into(out, gradient);
+  return out.first(state.encode_with_feedback(gradient, out.data(), same_step));
 }
 
 std::span<const float> GradientEncoder::feedback() const {
@@ -326,28 +271,18 @@ std::vector<float> GradientEncoder::last_change() const {
   return change;
 }
 
-namespace {
-
-Status decode_stage(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
-                    std::span<float> gradient) {
-  switch (codec.kind) {
-    case GradientKind::onebit:
-      return gradient::decode_onebit(encoded, gradient);
-    case GradientKind::topk:
-      return gradient::decode_topk(encoded, gradient);
-    case GradientKind::powersgd:
-      return gradient::decode_powersgd(encoded, layout, codec.rank, gradient);
-    default:
-      return decode_chunks(encoded, codec, gradient);
-  }
-}
-
-}  // namespace
-
 Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLayout& layout,
                        std::span<float> gradient) {
   assert(gradient.size() == layout.floats());
-  W5XDE_CHECK(decode_stage(encoded, codec, layout, gradient));
+  if (codec.kind == GradientKind::topk) {
+    W5XDE_CHECK(gradient::decode_topk(encoded, gradient));
+  } else if (codec.kind == GradientKind::powersgd) {
+    W5XDE_CHECK(gradient::decode_powersgd(encoded, layout, codec.rank, gradient));
+  } else if (codec.kind > GradientKind::powersgd) {
+    return corrupt("a gradient through an unknown codec");
+  } else {
+    W5XDE_CHECK(gradient::dequantize(encoded, codec.kind, gradient));
+  }
   layout.clear_padding(gradient);
   return {};
 }

@@ -80,8 +80,8 @@ class GradientEncoder {
   GradientEncoder(GradientEncoder&&) noexcept;
   GradientEncoder& operator=(GradientEncoder&&) noexcept;
 
-  // The bytes of a block of the layout's floats; valid until the next call. Momentum is gathered from step to
-  // step: of a gradient of the same step as the one before, nothing fades.
+  // The bytes of a block of the layout's floats; valid until the next call. Momentum decays once a step: a
+  // second gradient of the same step (`same_step`) does not decay it.
   Bytes encode(std::span<const float> gradient, bool same_step = false);
 
   // The same into the caller's memory, which has encoded_bytes_max() bytes and does not overlap `gradient`.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -40,48 +41,26 @@ W5XDE_KERNEL std::int32_t sum_of(const float* gradient, const float* kept, float
   return largest;
 }
 
-constexpr std::size_t chunk_at(std::size_t first, std::size_t floats) {
-  return std::min(kChunk, floats - first);
+// How a chunk of floats lies in its bytes, by GradientKind: scales first, then `bits` bits a float.
+struct Packing {
+  std::size_t scale_bytes, bits;
+
+  std::size_t bytes(std::size_t floats) const { return scale_bytes + (floats * bits + 7) / 8; }
+};
+constexpr Packing kPackings[] = {{0, 32}, {4, 16}, {0, 16}, {4, 8}, {8, 1}};
+
+const Packing& packing_of(GradientKind kind) {
+  assert(kind <= GradientKind::onebit);
+  return kPackings[static_cast<std::size_t>(kind)];
 }
 
-template <auto chunk_bytes>
-std::uint64_t bytes_of(std::uint64_t floats) {
-  const std::uint64_t rest = floats % kChunk;
-  return floats / kChunk * chunk_bytes(kChunk) + (rest == 0 ? 0 : chunk_bytes(rest));
-}
-
-template <auto chunk_bytes, auto encode_chunk>
-bool encode_chunks(std::span<const float> gradient, Feedback feedback, std::byte* to) {
-  bool finite = true;
-  for (std::size_t first = 0; first < gradient.size(); first += kChunk) {
-    const std::size_t count = chunk_at(first, gradient.size());
-    finite &= vectorised<encode_chunk>(gradient.data() + first, feedback.kept.data() + first,
-                                       feedback.left.data() + first, count, to);
-    to += chunk_bytes(count);
+// Calls body(first, count, byte) for each chunk: its floats, and where its bytes begin.
+void for_each_chunk(GradientKind kind, std::size_t floats, const auto& body) {
+  for (std::size_t first = 0, byte = 0; first < floats; first += kGradientChunk) {
+    const std::size_t count = std::min(kGradientChunk, floats - first);
+    body(first, count, byte);
+    byte += packing_of(kind).bytes(count);
   }
-  return finite;
-}
-
-template <auto chunk_bytes, auto decode_chunk>
-Status decode_chunks(Bytes encoded, std::span<float> values) {
-  if (encoded.size() != bytes_of<chunk_bytes>(values.size())) return corrupt("a gradient of another length");
-  const std::byte* from = encoded.data();
-  for (std::size_t first = 0; first < values.size(); first += kChunk) {
-    const std::size_t count = chunk_at(first, values.size());
-    vectorised<decode_chunk>(from, values.data() + first, count);
-    from += chunk_bytes(count);
-  }
-  return {};
-}
-
-constexpr std::uint64_t fp16_chunk_bytes(std::uint64_t count) {
-  return sizeof(float) + count * sizeof(std::uint16_t);
-}
-constexpr std::uint64_t int8_chunk_bytes(std::uint64_t count) {
-  return sizeof(float) + count;
-}
-constexpr std::uint64_t onebit_chunk_bytes(std::uint64_t count) {
-  return 2 * sizeof(float) + (count + 7) / 8;
 }
 
 // Scaled by a power of two, which loses nothing, so that a chunk uses all of half's range.
@@ -98,27 +77,27 @@ W5XDE_KERNEL void encode_fp16_chunk(const float* values, std::size_t count, std:
   exponent = std::clamp(exponent - 15, -126, 126);
   store(to, std::ldexp(1.0f, exponent));
   const float inverse = std::ldexp(1.0f, -exponent);
-  std::array<float, kChunk> scaled;
+  std::array<float, kGradientChunk> scaled;
   for (std::size_t i = 0; i < count; ++i) scaled[i] = values[i] * inverse;
   // Rounding up the largest floats of all, to 2^128, would make them infinite.
   if (exponent == 128 - 15) {
     constexpr float kLargestBelow = 0x1.ffcp14f;
     for (std::size_t i = 0; i < count; ++i) scaled[i] = std::clamp(scaled[i], -kLargestBelow, kLargestBelow);
   }
-  std::array<std::uint16_t, kChunk> halves;
+  std::array<std::uint16_t, kGradientChunk> halves;
   convert_f32_to_f16(std::span(scaled).first(count), std::span(halves).first(count));
   std::memcpy(to + sizeof(float), halves.data(), count * sizeof(std::uint16_t));
 }
 
 W5XDE_KERNEL void decode_fp16_chunk(const std::byte* from, float* __restrict values, std::size_t count) {
   const auto scale = load<float>(from);
-  std::array<std::uint16_t, kChunk> halves;
+  std::array<std::uint16_t, kGradientChunk> halves;
   std::memcpy(halves.data(), from + sizeof(float), count * sizeof(std::uint16_t));
   convert_f16_to_f32(std::span(halves).first(count), {values, count});
   for (std::size_t i = 0; i < count; ++i) values[i] *= scale;
 }
 
-W5XDE_KERNEL void encode_bf16_all(const float* values, std::size_t count, std::byte* __restrict to) {
+W5XDE_KERNEL void encode_bf16_chunk(const float* values, std::size_t count, std::byte* __restrict to) {
   // Rounding up the largest floats of all would make them infinite.
   constexpr std::int32_t kLargest = 0x7f7f0000;
   for (std::size_t i = 0; i < count; ++i) {
@@ -131,7 +110,7 @@ W5XDE_KERNEL void encode_bf16_all(const float* values, std::size_t count, std::b
   }
 }
 
-W5XDE_KERNEL void decode_bf16_all(const std::byte* from, float* __restrict values, std::size_t count) {
+W5XDE_KERNEL void decode_bf16_chunk(const std::byte* from, float* __restrict values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     values[i] = f32_from_bf16(load<std::uint16_t>(from + i * sizeof(std::uint16_t)));
 }
@@ -228,7 +207,7 @@ W5XDE_KERNEL bool encode_onebit_chunk(const float* gradient, const float* kept, 
   store(to, below);
   store(to + sizeof(float), above);
   const auto below_bits = std::bit_cast<std::int32_t>(below), above_bits = std::bit_cast<std::int32_t>(above);
-  std::array<std::uint8_t, kChunk> flags;
+  std::array<std::uint8_t, kGradientChunk> flags;
   for (std::size_t i = 0; i < count; ++i) {
     const std::int32_t mask = above_mask(left[i]);
     flags[i] = static_cast<std::uint8_t>(mask & 1);
@@ -283,55 +262,60 @@ bool add_with_momentum(std::span<const float> gradient, float momentum, Feedback
                                      gradient.size()) < kInfinityBits;
 }
 
-std::uint64_t fp16_bytes(std::uint64_t floats) {
-  return bytes_of<fp16_chunk_bytes>(floats);
-}
-std::uint64_t bf16_bytes(std::uint64_t floats) {
-  return floats * sizeof(std::uint16_t);
-}
-std::uint64_t int8_bytes(std::uint64_t floats) {
-  return bytes_of<int8_chunk_bytes>(floats);
-}
-std::uint64_t onebit_bytes(std::uint64_t floats) {
-  return bytes_of<onebit_chunk_bytes>(floats);
+std::uint64_t quantized_bytes(GradientKind kind, std::uint64_t floats) {
+  const Packing& packing = packing_of(kind);
+  const std::uint64_t rest = floats % kGradientChunk;
+  return floats / kGradientChunk * packing.bytes(kGradientChunk) + (rest == 0 ? 0 : packing.bytes(rest));
 }
 
-void encode_fp16(std::span<const float> values, std::byte* to) {
-  for (std::size_t first = 0; first < values.size(); first += kChunk) {
-    const std::size_t count = chunk_at(first, values.size());
-    vectorised<encode_fp16_chunk>(values.data() + first, count, to);
-    to += fp16_chunk_bytes(count);
-  }
+void quantize(std::span<const float> values, GradientKind kind, std::byte* to) {
+  constexpr std::array<float, kGradientChunk> kNothing{};
+  std::array<float, kGradientChunk> left;
+  for_each_chunk(kind, values.size(), [&](std::size_t first, std::size_t count, std::size_t byte) {
+    const float* from = values.data() + first;
+    if (kind == GradientKind::none) {
+      std::memcpy(to + byte, from, count * sizeof(float));
+    } else if (kind == GradientKind::fp16) {
+      vectorised<encode_fp16_chunk>(from, count, to + byte);
+    } else if (kind == GradientKind::bf16) {
+      vectorised<encode_bf16_chunk>(from, count, to + byte);
+    } else {
+      (void)vectorised<encode_int8_chunk>(from, kNothing.data(), left.data(), count, to + byte);
+    }
+  });
 }
 
-Status decode_fp16(Bytes encoded, std::span<float> values) {
-  return decode_chunks<fp16_chunk_bytes, decode_fp16_chunk>(encoded, values);
+bool quantize_with_feedback(std::span<const float> gradient, GradientKind kind, Feedback feedback,
+                            std::byte* to) {
+  bool finite = true;
+  for_each_chunk(kind, gradient.size(), [&](std::size_t first, std::size_t count, std::size_t byte) {
+    const float *from = gradient.data() + first, *kept = feedback.kept.data() + first;
+    float* left = feedback.left.data() + first;
+    finite &= kind == GradientKind::int8
+                  ? vectorised<encode_int8_chunk>(from, kept, left, count, to + byte)
+                  : vectorised<encode_onebit_chunk>(from, kept, left, count, to + byte);
+  });
+  return finite;
 }
 
-void encode_bf16(std::span<const float> values, std::byte* to) {
-  vectorised<encode_bf16_all>(values.data(), values.size(), to);
-}
-
-Status decode_bf16(Bytes encoded, std::span<float> values) {
-  if (encoded.size() != bf16_bytes(values.size())) return corrupt("a gradient of another length");
-  vectorised<decode_bf16_all>(encoded.data(), values.data(), values.size());
+Status dequantize(Bytes encoded, GradientKind kind, std::span<float> values) {
+  if (encoded.size() != quantized_bytes(kind, values.size())) return corrupt("a gradient of another length");
+  for_each_chunk(kind, values.size(), [&](std::size_t first, std::size_t count, std::size_t byte) {
+    const std::byte* from = encoded.data() + byte;
+    float* to = values.data() + first;
+    if (kind == GradientKind::none) {
+      std::memcpy(to, from, count * sizeof(float));
+    } else if (kind == GradientKind::fp16) {
+      vectorised<decode_fp16_chunk>(from, to, count);
+    } else if (kind == GradientKind::bf16) {
+      vectorised<decode_bf16_chunk>(from, to, count);
+    } else if (kind == GradientKind::int8) {
+      vectorised<decode_int8_chunk>(from, to, count);
+    } else {
+      vectorised<decode_onebit_chunk>(from, to, count);
+    }
+  });
   return {};
-}
-
-bool encode_int8(std::span<const float> gradient, Feedback feedback, std::byte* to) {
-  return encode_chunks<int8_chunk_bytes, encode_int8_chunk>(gradient, feedback, to);
-}
-
-Status decode_int8(Bytes encoded, std::span<float> values) {
-  return decode_chunks<int8_chunk_bytes, decode_int8_chunk>(encoded, values);
-}
-
-bool encode_onebit(std::span<const float> gradient, Feedback feedback, std::byte* to) {
-  return encode_chunks<onebit_chunk_bytes, encode_onebit_chunk>(gradient, feedback, to);
-}
-
-Status decode_onebit(Bytes encoded, std::span<float> values) {
-  return decode_chunks<onebit_chunk_bytes, decode_onebit_chunk>(encoded, values);
 }
 
 }  // namespace w5xde::gradient

@@ -14,9 +14,6 @@
 
 namespace w5xde::gradient {
 
-// Each chunk of this many floats has one scale.
-inline constexpr std::size_t kChunk = kGradientChunk;
-
 // Both blocks are as long as the gradient. They are separate, because only the last float decides whether
 // what was kept may be overwritten.
 struct Feedback {
@@ -27,20 +24,14 @@ struct Feedback {
 // left = kept + gradient
 bool add(std::span<const float> gradient, Feedback feedback);
 
-std::uint64_t fp16_bytes(std::uint64_t floats);
-std::uint64_t bf16_bytes(std::uint64_t floats);
-std::uint64_t int8_bytes(std::uint64_t floats);
-std::uint64_t onebit_bytes(std::uint64_t floats);
-
-// Each writes as many bytes as said above.
-void encode_fp16(std::span<const float> values, std::byte* to);
-Status decode_fp16(Bytes encoded, std::span<float> values);
-void encode_bf16(std::span<const float> values, std::byte* to);
-Status decode_bf16(Bytes encoded, std::span<float> values);
-bool encode_int8(std::span<const float> gradient, Feedback feedback, std::byte* to);
-Status decode_int8(Bytes encoded, std::span<float> values);
-bool encode_onebit(std::span<const float> gradient, Feedback feedback, std::byte* to);
-Status decode_onebit(Bytes encoded, std::span<float> values);
+// Fewer bits for each float, kGradientChunk floats after the other: none, fp16, bf16, int8, onebit.
+std::uint64_t quantized_bytes(GradientKind kind, std::uint64_t floats);
+// All but onebit. Each writes quantized_bytes().
+void quantize(std::span<const float> values, GradientKind kind, std::byte* to);
+// int8 or onebit.
+bool quantize_with_feedback(std::span<const float> gradient, GradientKind kind, Feedback feedback,
+                            std::byte* to);
+Status dequantize(Bytes encoded, GradientKind kind, std::span<float> values);
 
 // Finds the `count` floats of the largest magnitude; of equal ones, the first. Fewer, where the
 // others are zero or next to nothing beside the largest; all, if all are asked for.

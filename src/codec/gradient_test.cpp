@@ -65,9 +65,9 @@ class GradientBounds : public testing::Test {
     return decoded(encoder.encode(gradient_), codec, *layout_);
   }
   float largest_around(std::size_t at) const {
-    const std::size_t first = at / gradient::kChunk * gradient::kChunk;
+    const std::size_t first = at / kGradientChunk * kGradientChunk;
     float largest = 0;
-    for (std::size_t i = first; i < std::min(gradient_.size(), first + gradient::kChunk); ++i)
+    for (std::size_t i = first; i < std::min(gradient_.size(), first + kGradientChunk); ++i)
       largest = std::max(largest, std::abs(gradient_[i]));
     return largest;
   }
@@ -142,9 +142,9 @@ TEST_F(GradientBounds, of_a_gradient_that_is_encoded_by_itself_nothing_is_held_b
 
 TEST_F(GradientBounds, onebit_keeps_the_sum_of_each_chunk) {
   const auto got = there_and_back("onebit");
-  for (std::size_t first = 0; first < got.size(); first += gradient::kChunk) {
+  for (std::size_t first = 0; first < got.size(); first += kGradientChunk) {
     double given = 0, arrived = 0;
-    for (std::size_t i = first; i < std::min(got.size(), first + gradient::kChunk); ++i) {
+    for (std::size_t i = first; i < std::min(got.size(), first + kGradientChunk); ++i) {
       given += double{gradient_[i]};
       arrived += double{got[i]};
       ASSERT_EQ(got[i] > 0, gradient_[i] > 0);

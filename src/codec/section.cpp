@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/errors.h"
 #include "codec/shuffle.h"
 
 namespace w5xde {
@@ -163,13 +164,13 @@ Status read_table(Bytes table, std::size_t encoded_bytes, const Chunks& chunks,
   for (std::size_t chunk = 0; chunk < chunks.count(); ++chunk) {
     const auto size = load<std::uint32_t>(table.data() + chunk * sizeof(std::uint32_t));
     if (size == 0 || size > chunks.bytes_of(chunk))
-      return corrupt(fmt::format("chunk {} of {} has an encoded size of {} for {} raw bytes", chunk + 1,
-                                 chunks.count(), size, chunks.bytes_of(chunk)));
+      return corrupt("chunk {} of {} has an encoded size of {} for {} raw bytes", chunk + 1, chunks.count(),
+                     size, chunks.bytes_of(chunk));
     end += size;
     ends[chunk] = end;
   }
   if (end != encoded_bytes)
-    return corrupt(fmt::format("section's chunks add up to {} bytes and {} are there", end, encoded_bytes));
+    return corrupt("section's chunks add up to {} bytes and {} are there", end, encoded_bytes);
   return {};
 }
 
@@ -183,18 +184,18 @@ Status SectionDecoder::decode(Bytes encoded, LosslessKind kind, std::uint8_t shu
   if (kind == LosslessKind::none)
     return invalid("a section needs a lossless codec, and 'none' is not sent as one");
   if (!is_known(static_cast<std::uint8_t>(kind)))
-    return incompatible(fmt::format("lossless codec number {} is not known here", static_cast<int>(kind)));
+    return incompatible("lossless codec number {} is not known here", static_cast<int>(kind));
   if (!is_shuffle_width(shuffle_width))
-    return incompatible(fmt::format("shuffle width {} is not known here", shuffle_width));
+    return incompatible("shuffle width {} is not known here", shuffle_width);
 
   if (encoded.empty()) return corrupt("section is empty");
   const Chunks chunks{raw.size(), load<std::uint8_t>(encoded.data())};
   if (chunks.log2 < kChunkLog2Min || chunks.log2 > kChunkLog2Max)
-    return corrupt(fmt::format("section's chunk_log2 is {}, which is not in {} to {}", chunks.log2,
-                               kChunkLog2Min, kChunkLog2Max));
+    return corrupt("section's chunk_log2 is {}, which is not in {} to {}", chunks.log2, kChunkLog2Min,
+                   kChunkLog2Max);
   encoded = encoded.subspan(1);
   if (encoded.size() < chunks.table_bytes())
-    return corrupt(fmt::format("section of {} chunks ends within its table", chunks.count()));
+    return corrupt("section of {} chunks ends within its table", chunks.count());
   const Bytes table = encoded.first(chunks.table_bytes());
   encoded = encoded.subspan(chunks.table_bytes());
   W5XDE_CHECK(read_table(table, encoded.size(), chunks, chunk_ends_));

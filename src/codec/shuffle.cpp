@@ -35,9 +35,12 @@ void interleave(__m128i (&block)[width]) {
   }
 }
 
+#endif
+
 template <std::size_t width>
-std::size_t shuffle_blocks(const std::byte* elements, std::byte* planes, std::size_t count) {
+void to_planes(const std::byte* elements, std::byte* planes, std::size_t count) {
   std::size_t element = 0;
+#if defined(__SSE2__)
   for (; element + kBlockElements <= count; element += kBlockElements) {
     __m128i block[width];
     const auto* from = reinterpret_cast<const __m128i*>(elements + element * width);
@@ -46,12 +49,15 @@ std::size_t shuffle_blocks(const std::byte* elements, std::byte* planes, std::si
     for (std::size_t i = 0; i < width; ++i)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(planes + i * count + element), block[i]);
   }
-  return element;
+#endif
+  for (; element < count; ++element)
+    for (std::size_t i = 0; i < width; ++i) planes[i * count + element] = elements[element * width + i];
 }
 
 template <std::size_t width>
-std::size_t unshuffle_blocks(const std::byte* planes, std::byte* elements, std::size_t count) {
+void to_elements(const std::byte* planes, std::byte* elements, std::size_t count) {
   std::size_t element = 0;
+#if defined(__SSE2__)
   for (; element + kBlockElements <= count; element += kBlockElements) {
     __m128i block[width];
     for (std::size_t i = 0; i < width; ++i)
@@ -60,75 +66,30 @@ std::size_t unshuffle_blocks(const std::byte* planes, std::byte* elements, std::
     auto* to = reinterpret_cast<__m128i*>(elements + element * width);
     for (std::size_t i = 0; i < width; ++i) _mm_storeu_si128(to + i, block[i]);
   }
-  return element;
-}
-
-#else
-
-template <std::size_t width>
-std::size_t shuffle_blocks(const std::byte*, std::byte*, std::size_t) {
-  return 0;
-}
-
-template <std::size_t width>
-std::size_t unshuffle_blocks(const std::byte*, std::byte*, std::size_t) {
-  return 0;
-}
-
 #endif
-
-template <std::size_t width>
-void shuffle_elements(const std::byte* elements, std::byte* planes, std::size_t count) {
-  for (std::size_t element = shuffle_blocks<width>(elements, planes, count); element < count; ++element)
-    for (std::size_t i = 0; i < width; ++i) planes[i * count + element] = elements[element * width + i];
-}
-
-template <std::size_t width>
-void unshuffle_elements(const std::byte* planes, std::byte* elements, std::size_t count) {
-  for (std::size_t element = unshuffle_blocks<width>(planes, elements, count); element < count; ++element)
+  for (; element < count; ++element)
     for (std::size_t i = 0; i < width; ++i) elements[element * width + i] = planes[i * count + element];
 }
 
-void copy_from(std::size_t start, Bytes from, MutableBytes to) {
-  if (start < from.size()) std::memcpy(to.data() + start, from.data() + start, from.size() - start);
+// Transposes with the function for the width; what is no whole element is copied.
+using Transpose = void (*)(const std::byte* from, std::byte* to, std::size_t count);
+void transpose(Bytes from, std::size_t width, MutableBytes to, Transpose by2, Transpose by4, Transpose by8) {
+  assert(from.size() == to.size());
+  const Transpose by_width = width == 2 ? by2 : width == 4 ? by4 : width == 8 ? by8 : nullptr;
+  const std::size_t count = by_width == nullptr ? 0 : from.size() / width;
+  if (by_width != nullptr) by_width(from.data(), to.data(), count);
+  const std::size_t done = count * width;
+  if (done < from.size()) std::memcpy(to.data() + done, from.data() + done, from.size() - done);
 }
 
 }  // namespace
 
 void shuffle(Bytes from, std::size_t width, MutableBytes to) {
-  assert(from.size() == to.size());
-  switch (width) {
-    case 2:
-      shuffle_elements<2>(from.data(), to.data(), from.size() / 2);
-      break;
-    case 4:
-      shuffle_elements<4>(from.data(), to.data(), from.size() / 4);
-      break;
-    case 8:
-      shuffle_elements<8>(from.data(), to.data(), from.size() / 8);
-      break;
-    default:
-      return copy_from(0, from, to);
-  }
-  copy_from(from.size() / width * width, from, to);
+  transpose(from, width, to, to_planes<2>, to_planes<4>, to_planes<8>);
 }
 
 void unshuffle(Bytes from, std::size_t width, MutableBytes to) {
-  assert(from.size() == to.size());
-  switch (width) {
-    case 2:
-      unshuffle_elements<2>(from.data(), to.data(), from.size() / 2);
-      break;
-    case 4:
-      unshuffle_elements<4>(from.data(), to.data(), from.size() / 4);
-      break;
-    case 8:
-      unshuffle_elements<8>(from.data(), to.data(), from.size() / 8);
-      break;
-    default:
-      return copy_from(0, from, to);
-  }
-  copy_from(from.size() / width * width, from, to);
+  transpose(from, width, to, to_elements<2>, to_elements<4>, to_elements<8>);
 }
 
 }  // namespace w5xde

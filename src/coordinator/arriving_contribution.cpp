@@ -4,8 +4,9 @@
 
 #include <utility>
 
+#include "base/errors.h"
 #include "learn/learner.h"
-#include "learn/no_gradient.h"
+#include "w5xde/no_gradient.h"
 
 namespace w5xde {
 
@@ -28,7 +29,7 @@ Status ArrivingContribution::check_floats(const Contribution& contribution, cons
   if (contribution.tensors.size() != 1 || contribution.tensors[0].dtype != DType::f32 ||
       contribution.tensors[0].shape.elements() == 0 || contribution.first_float > floats ||
       contribution.tensors[0].shape.elements() > floats - contribution.first_float) {
-    return corrupt(fmt::format("a contribution that is not one tensor of {} f32", floats));
+    return corrupt("a contribution that is not one tensor of {} f32", floats);
   }
   return {};
 }

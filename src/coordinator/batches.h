@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "tensor/tensor_view.h"
+#include "w5xde/engine.h"
 #include "wire/tensor_list.h"
 
 namespace w5xde {
@@ -24,6 +25,12 @@ struct Batch {
   std::vector<std::uint32_t> slot_samples;
   std::vector<SampleNumber> numbers;   // none where the payload has all samples
   std::shared_ptr<const void> memory;  // where the payload is
+
+  // As an engine takes them.
+  SlotSamples samples() const {
+    return {{payload[0].bytes(), payload[0].dtype(), payload[0].shape()},
+            {payload[1].bytes(), payload[1].dtype(), payload[1].shape()}};
+  }
 };
 
 // The samples of leases. A step's are put together before its first lease is made, off the loop's thread

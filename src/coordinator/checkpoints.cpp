@@ -2,42 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 namespace w5xde {
-
-namespace {
-
-// What a node has to send its error feedback, beside what its link takes for it.
-constexpr double kFeedbackSeconds = 5;
-constexpr double kSlowestBytesPerSecond = 125e3;  // where the link is not measured
-
-}  // namespace
-
-Status Checkpoints::resume(const CheckpointFile& from, std::shared_ptr<const BlockLayout> layout) {
-  saved_version_ = from.info().version;
-  feedback_bytes_max_ = 2 * layout->floats() * sizeof(float);
-  feedback_.emplace(std::move(layout));
-  return feedback_->restore(from);
-}
-
-// Nodes that have rested since are not asked again: feedback is as large as the model.
-void Checkpoints::gather(const std::vector<NodeId>& nodes, const std::function<bool(NodeId)>& ask) {
-  std::set<NodeId> asked;
-  for (const NodeId node : nodes) {
-    if (!feedback_->has_copy(node) && (feedback_->awaits(node) || ask(node))) asked.insert(node);
-  }
-  feedback_->gather(asked, loop_.now());
-}
-
-std::optional<double> Checkpoints::waited_too_long(NodeId node, double bytes_per_second) const {
-  const auto asked = feedback_->awaited().find(node);
-  if (asked == feedback_->awaited().end()) return std::nullopt;
-  const double rate = bytes_per_second > 0 ? bytes_per_second : kSlowestBytesPerSecond;
-  const double patience = kFeedbackSeconds + 4 * static_cast<double>(feedback_bytes_max_) / rate;
-  if (seconds_of(loop_.now() - asked->second) <= patience) return std::nullopt;
-  return patience;
-}
 
 void Checkpoints::write(Saving saving, const Done& done) {
   save(std::make_shared<Saving>(std::move(saving)), 0, done);

@@ -6,14 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "coordinator/feedback.h"
 #include "coordinator/recorder.h"
 #include "coordinator/tally.h"
 
 namespace w5xde {
 
-// Saves a run: when a checkpoint is due, the error feedback of nodes that it waits for, writing it, and
-// trying again when the disk refuses. Commits must wait while it is in progress. Loop thread only.
+// Saves a run: when a checkpoint is due, writing it, and trying again when the disk refuses. Commits must
+// wait while it is in progress. Loop thread only.
 class Checkpoints {
  public:
   struct Options {
@@ -28,8 +27,8 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  // The run goes on from this one, with what nodes' codecs had still to say by then.
-  Status resume(const CheckpointFile& from, std::shared_ptr<const BlockLayout> layout);
+  // The run goes on from one of this version.
+  void resume(std::uint64_t version) { saved_version_ = version; }
   void set_due() { due_ = loop_.now() + options_.every; }
   bool is_due() const { return loop_.now() >= due_; }
   bool in_progress() const { return state_ != State::idle; }
@@ -40,18 +39,9 @@ class Checkpoints {
   // The run is over: a disk that refuses now is not tried again.
   void stop_trying() { tries_max_ = 0; }
 
-  FeedbackStore& feedback() { return *feedback_; }
-  const FeedbackStore& feedback() const { return *feedback_; }
-  // Asks those of these nodes for their error feedback of which there is no copy. `ask` returns whether it
-  // could. The request comes before the parameters of the version after.
-  void gather(const std::vector<NodeId>& nodes, const std::function<bool(NodeId)>& ask);
-  // A checkpoint does not wait for a node longer than its link could need, several times over. Returns how
-  // many seconds it has had, when that was too long.
-  std::optional<double> waited_too_long(NodeId node, double bytes_per_second) const;
-
-  // A checkpoint is to be written as soon as no feedback is awaited.
+  // One is to be written as soon as the nodes' error feedback is gathered for it.
   void begin() { state_ = State::gathering; }
-  bool may_write() const { return state_ == State::gathering && !feedback_->gathering(); }
+  bool begun() const { return state_ == State::gathering; }
   struct Saving {
     CheckpointInfo info;
     std::vector<NamedBlock> blocks;  // must not change until it is done
@@ -71,12 +61,10 @@ class Checkpoints {
   Recorder& recorder_;
   Tally& tally_;
   Options options_;
-  std::optional<FeedbackStore> feedback_;
   State state_ = State::idle;
   unsigned tries_max_ = kTriesMax;
   Loop::TimerId retry_timer_ = 0;
   std::optional<std::uint64_t> saved_version_;
-  std::uint64_t feedback_bytes_max_ = 0;  // of one node
   Instant due_;
 };
 

@@ -2,33 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cassert>
 #include <cmath>
 
-#include "base/hash.h"
+#include "base/errors.h"
 #include "coordinator/socket_options.h"
-#include "learn/seeds.h"
 #include "lease/tuning.h"
 
 namespace w5xde {
 
 namespace {
 
-Learner::Counts learner_counts(const CheckpointInfo& info) {
-  return {info.version, info.optimizer_steps, info.steps_without_gradient};
-}
-
 // How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
 // parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);
-// Past max_staleness a contribution counts less, past this many times that it is refused.
-constexpr std::uint64_t kRefusedStaleness = 4;
+// How long peers have to hear the last word when the run has ended.
+constexpr auto kFarewellPatience = std::chrono::seconds(30);
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;
-
-Computing computing_of(const Contribution& contribution) {
-  return {static_cast<double>(contribution.compute_ns) * 1e-9, contribution.lanes};
-}
 
 }  // namespace
 
@@ -37,105 +28,49 @@ Coordinator::Coordinator(Loop& loop, Options options, RunFolder folder, const Lo
       options_(std::move(options)),
       log_(log),
       pool_(options_.threads),
-      step_(&pool_),
+      sessions_(*this, socket_options(options_.config.transport), &pool_, log),
+      feedback_(loop, sessions_),
+      training_(loop, *this, options_.config, options_.inline_floats, &pool_),
       tally_(loop, recorder_, log),
       checkpoints_(loop, recorder_, tally_,
                    {.every = duration_of(options_.config.checkpoint_seconds),
                     .retry = options_.checkpoint_retry,
                     .keep = options_.config.keep}),
-      background_(loop.background()),
       recorder_(loop, std::move(folder), options_.database, log) {}
-
-Coordinator::~Coordinator() {
-  loop_.cancel(tick_timer_);
-  loop_.cancel(parts_timer_);
-}
 
 Result<std::unique_ptr<Coordinator>> Coordinator::start(Loop& loop, const Listen& listen, Options options,
                                                         RunFolder folder, const Log& log) {
   std::unique_ptr<Coordinator> self(new Coordinator(loop, std::move(options), std::move(folder), log));
-  W5XDE_TRY(self->listener_,
-            listen([raw = self.get()](std::unique_ptr<Stream> stream) { raw->accept(std::move(stream)); }));
+  W5XDE_TRY(self->listener_, listen([raw = self.get()](std::unique_ptr<Stream> stream) {
+              if (!raw->over()) raw->sessions_.accept(std::move(stream));
+            }));
   self->arm_tick();
   return self;
 }
 
-void Coordinator::accept(std::unique_ptr<Stream> stream) {
-  if (over() || !has_room_for(*stream)) return;
-  const NodeId id = next_node_++;
-  Session::Host& host = *this;
-  sessions_[id] = std::make_unique<Session>(id, host, std::move(stream),
-                                            socket_options(options_.config.transport), &pool_, log_);
-}
-
-bool Coordinator::has_room_for(const Stream& newcomer) const {
-  constexpr Limits kLimits;
-  const std::string host = host_of(newcomer);
-  std::uint64_t strangers = 0, neighbours = 0;
-  for (const auto* members : {&sessions_, &parting_}) {
-    for (const auto& [id, session] : *members) {
-      if (session->is_ready()) continue;
-      ++strangers;
-      if (session->host() == host) ++neighbours;
-    }
-  }
-  const bool room = sessions_.size() + parting_.size() < kLimits.connections_max &&
-                    strangers < kLimits.strangers_max && neighbours < kLimits.strangers_per_address_max;
-  if (!room)
-    log_.verbose("no room for {}: {} are not ready yet, {} of them from there", newcomer.peer(), strangers,
-                 neighbours);
-  return room;
-}
-
-Status Coordinator::begin(Material material) {
+Status Coordinator::begin(RunMaterial material) {
   const RunConfig& config = options_.config;
   const CheckpointInfo& from = material.checkpoint.info();
   W5XDE_TRY(samples_, LeaseSamples::make(config, material.data, material.evaluation, &pool_));
-  const std::uint64_t slots_per_epoch = samples_->sampler().slots_per_epoch();
-  OptimizerOptions optimizer = config.optimizer;
-  if (CodecChoice::nodes_gather_momentum(config)) optimizer.momentum = 0;
-  W5XDE_TRY(const Schedule schedule, config.schedule_over(config.steps_total(slots_per_epoch)));
-  W5XDE_TRY(
-      learner_,
-      Learner::from(material.checkpoint, learner_counts(material.checkpoint.info()),
-                    {.optimizer = optimizer, .schedule = schedule, .clip_norm = config.clip_norm}, &pool_));
-  shape_ = {learner_->parameters(), learner_->floats()};
-  W5XDE_CHECK(begin_transfer(material.checkpoint));
-  round_.emplace(
-      Round::Options{.mode = config.mode,
-                     .slots = config.step_slots(),
-                     .slots_total = config.slots_total(slots_per_epoch),
-                     .first_step = from.step,
-                     .first_slot = from.data_cursor(),
-                     .slots_ahead = from.slots_ahead,
-                     .grain = lease_grain(config.transport.gradient_codec.codec, config.step_slots()),
-                     .steps_total = config.steps,
-                     .lease_slots_max = samples_->slots_max(Work::train),
-                     .halves = config.growth.grows(),
-                     .fastest = config.transport.who_works == WhoWorks::fastest,
-                     .lanes = config.threads == 1});
-  W5XDE_CHECK(begin_growth(from));
-  begin_step();
-  tally_.resume(from, config.mode == Mode::sync ? from.step : learner_->version());
-  set_pace();
-  begin_evaluations(material);
-  offer_ = make_offer(material);
-  material_.emplace(std::move(material));
-  for (auto& [id, session] : sessions_) session->offer();
+  W5XDE_CHECK(training_.resume(material.checkpoint, samples_->sampler().slots_per_epoch()));
+  const Learner& learner = training_.learner();
+  shape_ = {learner.parameters(), learner.floats()};
+  round_.emplace(round_options(config, from, *samples_));
+  transfers_.emplace(Transfers::Pool{loop_, config, sessions_, training_, *round_, *samples_, &pool_},
+                     shape_);
+  answers_.emplace(loop_, sessions_, *round_, tally_);
+  W5XDE_CHECK(transfers_->resume(material.checkpoint));
+  W5XDE_CHECK(feedback_.resume(material.checkpoint, shape_.parameters));
+  W5XDE_CHECK(training_.begin_steps(from, *round_));
+  checkpoints_.resume(from.version);
+  tally_.resume(from, sync() ? from.step : learner.version());
+  training_.set_pace(*round_, tally_.slots_committed());
+  evaluations_ = Evaluations(evaluation_options(config, material, *samples_, recorder_.folder()));
+  offer_ = make_offer(options_.run, config, material, learner.model_fingerprint());
+  model_file_ = std::move(material.model_file);
+  sessions_.offer();
   if (run_over()) start_training();  // a finished run that is started again only says so
   return {};
-}
-
-void Coordinator::begin_evaluations(const Material& material) {
-  // The best checkpoint stays that until an evaluation is better than its own.
-  Evaluations::Options options{.target_accuracy = options_.config.target_accuracy};
-  const RunFolder& folder = recorder_.folder();
-  if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
-    options.best_loss = best->info().evaluation_loss;
-  options.slots = samples_->evaluation_slots();
-  // A model with a loss of its own gives no outputs that could be compared with classes.
-  options.classifies = material.evaluation && material.evaluation->classes() > 0 && material.loss != "own";
-  evaluations_ = Evaluations(options);
 }
 
 void Coordinator::arm_tick() {
@@ -147,40 +82,44 @@ void Coordinator::arm_tick() {
 
 void Coordinator::tick() {
   if (!running()) return;
-  const Instant now = loop_.now();
-  const RunConfig& config = options_.config;
   if (phase_ == Phase::training && out_of_time()) close_run();
-  if (stopping() && !checkpoints_.in_progress() && !busy_ && now - *stop_asked_ > kStopPatience) {
-    if (config.mode == Mode::sync) {
+  const bool idle = !checkpoints_.in_progress() && !training_.busy();
+  if (stopping() && idle && loop_.now() - *stop_asked_ > kStopPatience) {
+    if (sync()) {
       log_.error("the nodes did not finish in time; the run goes on from the last checkpoint");
       return end(Status());
     }
     phase_ = Phase::abandoning;
   }
-  if (busy_) return;
+  if (training_.busy()) return;
   // An async run has a cursor only when nothing is out.
-  if (config.mode == Mode::async && checkpoints_.is_due()) round_->hold(true);
+  if (!sync() && checkpoints_.is_due()) round_->hold(true);
   advance();
   if (!running()) return;
-  choose_codecs();
-  bring_up_to_date();
-  hand_over_feedback();
-  drop_silent();
+  // While a checkpoint is written, what nodes were shown must stay.
+  if (!checkpoints_.in_progress()) transfers_->choose_codecs();
+  transfers_->bring_up_to_date();
+  if (!checkpoints_.in_progress()) feedback_.hand_over(round_->roster(), transfers_->codecs());
+  feedback_.drop_silent();
   pump();
   if (tally_.progress_due()) {
-    measure_links();
+    recorder_.flush();  // for who reads the folder meanwhile
+    transfers_->measure_links();
     if (on_progress) on_progress(status());
   }
 }
 
+// Nodes come and go.
+
 Status Coordinator::ready(Session& session) {
+  const NodeId id = session.id();
   const Ready& about = session.about();
   Place place{.name = session.name(), .lanes = about.lanes, .host = session.host()};
   if (options_.config.turns) place.machine = about.machine;
-  round_->join(session.id(), place, swap_in_seconds(session));
-  round_->set_up_to_date(session.id(), !calls_newcomers());
-  round_->set_exchange_seconds(session.id(), session.exchange_seconds());
-  tally_.joined(session.id(), session.name(), session.peer(), about);
+  round_->join(id, place, transfers_->swap_in_seconds(session));
+  round_->set_up_to_date(id, !transfers_->newcomers_catch_up());
+  round_->set_exchange_seconds(id, session.exchange_seconds());
+  tally_.joined(id, session.name(), session.peer(), about);
   if (phase_ == Phase::waiting && round_->nodes() >= options_.nodes_awaited) start_training();
   if (phase_ != Phase::waiting) pump();
   return {};
@@ -195,18 +134,21 @@ void Coordinator::start_training() {
 
 void Coordinator::ended(Session& session, const Error& reason) {
   const NodeId id = session.id();
-  parting_.insert(sessions_.extract(id));
+  sessions_.part(id);
   if (session.is_ready()) {
-    if (running()) record_standing(id);
+    if (running()) tally_.stood(id, round_->roster());
     round_->leave(id);
-    step_.forget_landing(id);
-    feedback_gone(session);
-    catching_up_.erase(id);
+    training_.step().forget_landing(id);
+    if (session.has_feedback() && running()) tally_.feedback_lost(session.name());
+    feedback_.gone(id);
+    write_once_gathered();
     if (phase_ != Phase::ended) tally_.record_departure(id, reason.message);
-    tally_.left(id, traffic_of(session), reason.message);
+    tally_.left(id, report().traffic_of(session), reason.message);
+    transfers_->forget(id);
     if (running()) tally_.event(fmt::format("{} left: {}", session.name(), reason.message));
-    if (running() && reason.kind == ErrorKind::invalid && nobody_can(session, reason)) fail(reason);
-  } else if (!session.name().empty()) {
+    if (running() && reason.kind == ErrorKind::invalid && answers_->nobody_can(session, reason.message))
+      fail(reason);
+  } else if (session.is_node()) {
     log_.normal("{} ({}) did not come in: {}", session.name(), session.peer(), reason.message);
   } else {
     log_.verbose("{}: {}", session.peer(), reason.message);
@@ -214,214 +156,343 @@ void Coordinator::ended(Session& session, const Error& reason) {
   if (running()) pump();
 }
 
-// One node that cannot compute may be broken; what two different nodes cannot, or the last one, nobody will.
-bool Coordinator::nobody_can(const Session& session, const Error& reason) {
-  const bool agreed = checks_.unable(session.identity(), reason.message, session.oldest_lease());
-  return agreed || round_->nodes() == 0;
+Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<const float> feedback) {
+  if (about.leaving) round_->set_leaving(session.id());
+  const bool rests = round_->roster().limited() && !round_->roster().at(session.id()).works();
+  W5XDE_CHECK(feedback_.received(session, about, feedback, rests || run_over()));
+  write_once_gathered();
+  return {};
 }
 
-// Leases go out as the round hands them out; a node that is to compute now gets the parameters first.
+// Leases go out, contributions come in.
+
 void Coordinator::pump() {
-  if (!running() || busy_) return;
+  if (!running() || training_.busy()) return;
   // Each that waits for the gate is as large as the model.
-  round_->pause_training(!gate_open() && waiting_.size() >= kWaitingPerNode * round_->nodes());
+  round_->pause_training(!gate_open() && training_.waiting() >= kWaitingPerNode * round_->nodes());
   for (const Grant& grant : round_->grants(loop_.now())) {
-    if (Status sent = send(grant); !sent.ok()) sessions_.at(grant.node)->close(std::move(sent).error());
+    if (stopping()) stop_asked_ = loop_.now();  // it is for a step that is to be ended
+    Session& session = sessions_.at(grant.node);
+    session.close_unless(transfers_->send_lease(session, grant));
   }
 }
 
-Status Coordinator::send(const Grant& grant) {
-  Session& session = *sessions_.at(grant.node);
-  if (stopping()) stop_asked_ = loop_.now();  // it is for a step that is to be ended
-  const bool train = grant.work == Work::train;
-  const bool now = !train || options_.config.mode == Mode::async || grant.step == round_->front_step();
-  if (now && session.version_sent() != learner_->version()) W5XDE_CHECK(send_parameters(session));
-  // In sync the version of a step's parameters is known before they are: they are those of the step's number.
-  const std::uint64_t ahead =
-      options_.config.mode == Mode::sync && train ? grant.step - round_->front_step() : 0;
-  return session.send_lease(grant, learner_->version() + ahead, step_seed(options_.config.seed, grant.step),
-                            uses_cache(session)
-                                ? samples_->make_lacking(grant, round_->step_slots(), session.kept())
-                                : samples_->make_batch(grant, round_->step_slots()),
-                            {.generic = options_.config.transport.generic(),
-                             .codec = codecs_.codec_down(),
-                             .answer = codecs_.answer_form(session.id())});
-}
-
-// To a node that has leases of the new front step already. One that has not even taken the last version (it
-// is slow, or frozen) gets the newest when it has: nothing piles up for it.
-void Coordinator::send_newest(Session& session) {
-  if (!session.is_ready() || !session.awaits(learner_->version())) return;
-  if (session.version_sent() != kNoVersion && session.connection().queued_bytes() > 0) return;
-  if (Status sent = send_parameters(session); !sent.ok()) session.close(std::move(sent).error());
-}
-
 void Coordinator::drained(Session& session) {
-  if (!running() || options_.config.mode != Mode::sync || busy_) return;
-  send_newest(session);
-  send_ahead(session);
+  if (!running() || !sync() || training_.busy() || !session.is_ready()) return;
+  transfers_->send_newest(session);
+  if (!stopping()) transfers_->send_ahead(session);
+}
+
+Status Coordinator::landing(Session& session, const Contribution& contribution, std::span<float> values,
+                            std::uint64_t landed) {
+  if (!running() || !sync()) return {};
+  const bool awaited = round_->awaits(session.id(), contribution.lease_id);
+  // A step that is begun is ended, as long as it goes on, whoever brings it.
+  if (stopping() && awaited) stop_asked_ = loop_.now();
+  // One that is not finite is dealt with when all of it is here.
+  if (!std::isfinite(contribution.loss_sum) || !session.arriving_finite()) {
+    training_.step().forget_landing(session.id());
+  } else if (training_.land(session.id(), contribution, values, landed, awaited)) {
+    parts_due();
+  }
+  return {};
 }
 
 Status Coordinator::contributed(Session& session, const Contribution& contribution,
                                 Reduction::Buffer values) {
   tally_.computed(session.id(), contribution);
-  step_.forget_landing(session.id());
+  training_.step().forget_landing(session.id());
   if (!running()) {
-    learner_->give_back(std::move(values));
+    training_.learner().give_back(std::move(values));
     return {};
   }
-  if (contribution.samples == 0) {
-    // A node finds a lease void when it has a newer version than the lease's: the step was committed without
-    // it, or the evaluation is over. Whoever says so of a lease that stands will not compute it.
-    if (round_->holds(session.id(), contribution.lease_id))
-      return corrupt("nothing in answer to a lease that stands");
-    round_->answered_nothing(session.id());
-  } else if (!values) {
-    W5XDE_CHECK(evaluation_answer(session, contribution));
-  } else {
-    Arrived arrived{session.id(), contribution, std::move(values), session.arriving_finite()};
-    if (busy_) {
-      arrived_.push_back(std::move(arrived));
-    } else {
-      check(std::move(arrived));
-    }
+  if (contribution.samples > 0 && values) {
+    training_.check({session.id(), contribution, std::move(values), session.arriving_finite()});
     return {};
+  }
+  if (contribution.samples > 0) {
+    W5XDE_TRY(const bool counts, answers_->evaluation_counts(session, contribution));
+    if (counts) evaluations_.add(contribution);
+  } else {
+    W5XDE_CHECK(answers_->is_void(session, contribution));
   }
   advance();
   pump();
   return {};
 }
 
-// What came in parts was looked at as it landed.
-void Coordinator::check(Arrived arrived) {
-  const std::uint64_t floats = arrived.contribution.first_float > 0 ? 0 : learner_->floats();
-  const auto look = [floats](Arrived& at) {
-    const std::span<const float> values(reinterpret_cast<const float*>(at.values->data()), floats);
-    at.finite = at.finite && std::isfinite(at.contribution.loss_sum) && all_finite(values);
-  };
-  if (floats <= options_.inline_floats) {
-    look(arrived);
-    return answered(std::move(arrived));
-  }
-  const auto shared = std::make_shared<Arrived>(std::move(arrived));
-  heavy(
-      floats, [shared, look] { look(*shared); }, [this, shared] { answered(std::move(*shared)); });
-}
-
-void Coordinator::answered(Arrived arrived) {
-  const auto found = sessions_.find(arrived.node);
+void Coordinator::checked(Training::Arrived arrived) {
+  Session* session = sessions_.find(arrived.node);
   // Its slots were leased again when it went.
-  if (found == sessions_.end() || !running()) return learner_->give_back(std::move(arrived.values));
-  if (Status status = train_answer(*found->second, arrived); !status.ok())
-    found->second->close(std::move(status).error());
+  if (session == nullptr || !running()) return training_.learner().give_back(std::move(arrived.values));
+  Status status = train_answer(*session, arrived);
+  if (!status.ok() && status.error().kind == ErrorKind::diverged) return fail(std::move(status).error());
+  session->close_unless(std::move(status));
   advance();
   pump();
 }
 
-void Coordinator::add_up(const Contribution& contribution, Reduction::Buffer values) {
-  const Sums sums{contribution.loss_sum, contribution.samples};
-  const std::uint64_t floats = learner_->floats() - step_.taken();
-  if (floats <= options_.inline_floats) {
-    const Status added = step_.add(contribution.block, std::move(values), sums, learner_->spare());
-    if (!added.ok()) fail(added.error());
-    return;
-  }
-  struct Addition {
-    Reduction::Buffer values;
-    std::vector<Reduction::Buffer> spare;
-    Status status;
-  };
-  const auto addition = std::make_shared<Addition>(Addition{.values = std::move(values)});
-  heavy(
-      floats,
-      [this, addition, sums, block = contribution.block] {
-        addition->status = step_.add(block, std::move(addition->values), sums, addition->spare);
-      },
-      [this, addition] {
-        for (auto& buffer : addition->spare) learner_->give_back(std::move(buffer));
-        if (!addition->status.ok()) fail(addition->status.error());
-      });
-}
-
-bool Coordinator::too_stale(const Contribution& contribution) const {
-  return options_.config.mode == Mode::async && contribution.version <= learner_->version() &&
-         learner_->version() - contribution.version > kRefusedStaleness * options_.config.max_staleness;
-}
-
-Status Coordinator::train_answer(Session& session, Arrived& arrived) {
+Status Coordinator::train_answer(Session& session, Training::Arrived& arrived) {
+  using Quality = Answers::Quality;
   const Contribution& contribution = arrived.contribution;
-  W5XDE_TRY(const bool counted, take_answer(session, arrived));
-  const bool stateless =
-      contribution.coding.form != Form::gradient || from_wire(contribution.coding).stateless();
-  if (stateless) return {};
+  const Quality quality = !arrived.finite                     ? Quality::not_finite
+                          : training_.too_stale(contribution) ? Quality::too_stale
+                                                              : Quality::good;
+  // How much it is given next depends on it.
+  if (tally_.batches_of(session.id()) == 0) transfers_->measure_link(session);
+  const Result<bool> counts = answers_->counts(session, contribution, quality);
+  if (counts.ok() && *counts) {
+    training_.add(contribution, std::move(arrived.values));
+  } else {
+    training_.learner().give_back(std::move(arrived.values));
+  }
+  if (!counts.ok()) return counts.error();
+  if (!has_feedback(contribution.coding)) return {};
   if (stopping()) stop_asked_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.
-  if (counted) {
-    checkpoints_.feedback().changed(session.id());
-    if (options_.config.mode == Mode::sync) step_.feedback_changed();
+  if (*counts) {
+    feedback_.changed(session.id());
+    if (sync()) training_.step().feedback_changed();
   }
-  return session.send_verdict(contribution.lease_id, counted);
+  return session.send_verdict(contribution.lease_id, *counts);
 }
 
-Result<bool> Coordinator::take_answer(Session& session, Arrived& arrived) {
-  const Contribution& contribution = arrived.contribution;
-  Reduction::Buffer values = std::move(arrived.values);
-  if (!arrived.finite) {
-    learner_->give_back(std::move(values));
-    W5XDE_CHECK(bad_answer(session, contribution));
-    return false;
+// Contributions become versions, versions are evaluated and saved, and at some point the run is over.
+
+void Coordinator::advance() {
+  if (!running() || training_.busy()) return;
+  // The best version is saved at once: not while another checkpoint is written.
+  if (evaluations_.in_progress() && !checkpoints_.in_progress() && round_->evaluation_complete())
+    end_evaluation();
+  if (sync()) {
+    while (running() && !training_.busy() && gate_open() && round_->front_complete() && may_step())
+      training_.take_step(transfers_->broadcast());
+    parts_due();
+  } else {
+    commit_async();
   }
-  if (too_stale(contribution) &&
-      round_->reject(session.id(), contribution.lease_id, contribution.block) != Round::Rejection::unknown) {
-    learner_->give_back(std::move(values));
-    return false;
-  }
-  if (tally_.batches_of(session.id()) == 0) measure_link(session);  // how much it is given next depends on it
-  const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
-                                      computing_of(contribution), loop_.now());
-  if (verdict == Round::Verdict::unknown) return corrupt("a contribution to a lease that it does not have");
-  if (verdict == Round::Verdict::duplicate) {
-    learner_->give_back(std::move(values));
-    return false;
-  }
-  drop_refuted(session, contribution);
-  tally_.counted(session.id(), contribution);
-  if (options_.config.mode == Mode::async) {
-    waiting_.push_back({contribution, std::move(values)});
-    return true;
-  }
-  step_.answered(contribution.block);  // another node's, of the same slots
-  add_up(contribution, std::move(values));
-  return true;
+  if (running() && !training_.busy()) try_finish();
 }
 
-// Not finite: a broken node, or a run that has diverged. Another node computes the same slots, and decides.
-Status Coordinator::bad_answer(Session& session, const Contribution& contribution) {
-  const SlotBlock block = contribution.block;
-  const auto rejection = round_->reject(session.id(), contribution.lease_id, block, Round::Next::another);
-  if (rejection == Round::Rejection::unknown) return {};
-  if (rejection == Round::Rejection::settled) return AnswerChecks::refuted(contribution);
-  tally_.event(fmt::format("the gradient that {} computed of slots {}…{} of step {} is not finite",
-                           session.name(), block.first_slot, block.end() - 1, contribution.step));
-  const bool alone = round_->nodes_on_time() <= 1;
-  if (auto error = checks_.not_finite(contribution, session.id(), session.identity(), alone))
-    fail(std::move(*error));
-  return {};
+void Coordinator::idle() {
+  advance();
+  pump();
+  sessions_.each_ready([this](Session& session) {
+    if (session.connection().queued_bytes() == 0) drained(session);
+  });
 }
 
-void Coordinator::drop_refuted(const Session& session, const Contribution& contribution) {
-  for (const NodeId id : checks_.refuted_by(contribution, session.identity())) {
-    if (const auto node = sessions_.find(id); node != sessions_.end())
-      node->second->close(AnswerChecks::refuted(contribution));
+void Coordinator::parts_due() {
+  if (!running() || !gate_open() || !may_step() || !transfers_->codecs().by_parts()) return;
+  if (training_.take_part(transfers_->codecs().part_floats()) && !stopping()) transfers_->send_ahead_to_all();
+}
+
+bool Coordinator::step_must_end() const {
+  const StepInProgress& step = training_.step();
+  return training_.learner().next() || step.has_changed_feedback() ||
+         (step.is_out() && sessions_.any_has_feedback());
+}
+
+void Coordinator::step_taken(const Sums& sums) {
+  const std::uint64_t first_slot = round_->step_slots().first_slot_of(round_->front_step());
+  const std::uint32_t slots = round_->slots_of(round_->front_step());
+  round_->commit(loop_.now());
+  if (const auto growth = training_.next_step(*round_))
+    tally_.event("the global batch grows from " + to_text(*growth));
+  tally_.set_step(round_->front_step());
+  // What a checkpoint asks of the nodes comes before what makes them go on.
+  const bool due = checkpoints_.is_due();
+  if (!due && !stopping()) transfers_->send_newest_to_all();
+  committed({sums.loss / static_cast<double>(sums.samples), sums.samples, first_slot, slots});
+  if (!due) return;
+  write_checkpoint();
+  if (running() && !stopping()) transfers_->send_newest_to_all();
+}
+
+void Coordinator::commit_async() {
+  const auto may_go_on = [this] { return !training_.busy() && gate_open() && running(); };
+  while (may_go_on() && training_.waiting() > 0) training_.apply_oldest();
+  if (!may_go_on()) return;
+  tally_.set_step(round_->front_step());
+  if (round_->drained() && checkpoints_.is_due() && !stopping()) write_checkpoint();
+}
+
+void Coordinator::applied(const Contribution& contribution) {
+  const std::uint64_t first_slot = round_->step_slots().first_slot_of(contribution.step);
+  committed({contribution.loss_sum / static_cast<double>(contribution.samples), contribution.samples,
+             first_slot + contribution.block.first_slot, contribution.block.slot_count});
+}
+
+void Coordinator::committed(const Tally::Commit& commit) {
+  tally_.committed(commit);
+  training_.set_pace(*round_, tally_.slots_committed());
+  if (tally_.row_due()) tally_.record_steps(report().progress());
+  const std::uint64_t every = options_.config.evaluate_every;
+  const bool due = every > 0 && training_.learner().version() % every == 0 && evaluations_.possible();
+  if (due && !run_over() && !stopping()) begin_evaluation(Evaluations::Kind::on_the_way);
+}
+
+void Coordinator::begin_evaluation(Evaluations::Kind kind) {
+  evaluations_.begin(kind);
+  round_->begin_evaluation(evaluations_.slots(), loop_.now(), samples_->slots_max(Work::evaluate));
+}
+
+// Whether it is complete or not.
+void Coordinator::leave_evaluation() {
+  evaluations_.leave();
+  round_->end_evaluation();
+  transfers_->end_exact();
+}
+
+void Coordinator::end_evaluation() {
+  const std::uint64_t version = training_.learner().version();
+  const auto outcome = evaluations_.finish({version, transfers_->exact(), out_of_time()});
+  tally_.evaluated(outcome.stats, outcome.samples, report().steps_done());
+  follow_target(outcome.target);
+  leave_evaluation();
+  if (!evaluations_.better_loss(version)) return;
+  checkpoints_.forget_saved();  // what was saved of it does not say that it is the best
+  // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
+  // And nodes have gone on meanwhile: what they hold back now is of a later step.
+  const bool feedback_moved_on = sessions_.any_has_feedback() || training_.step().has_changed_feedback();
+  if (sync() && !run_over() && !feedback_moved_on) write_checkpoint();
+}
+
+void Coordinator::follow_target(Evaluations::Target target) {
+  if (target == Evaluations::Target::in_sight) close_run();
+  if (target == Evaluations::Target::reached) tally_.event("the target accuracy is reached");
+  if (target != Evaluations::Target::missed || stopping() || out_of_time() || round_->finished()) return;
+  tally_.event("the parameters themselves do not reach the target accuracy: training goes on");
+  phase_ = Phase::training;
+  round_->hold(false);
+}
+
+void Coordinator::write_checkpoint() {
+  assert(!checkpoints_.in_progress() && !training_.learner().next());
+  checkpoints_.begin();
+  round_->disturbed();
+  transfers_->freeze();
+  feedback_.gather();
+  write_once_gathered();
+}
+
+// Not when the run has ended meanwhile: what nodes that are sent home hold back would be missing.
+void Coordinator::write_once_gathered() {
+  if (!running() || !checkpoints_.begun() || feedback_.gathering()) return;
+  auto blocks = training_.learner().blocks();
+  for (const auto& more : {feedback_.blocks(), transfers_->blocks()})
+    blocks.insert(blocks.end(), more.begin(), more.end());
+  const auto best = evaluations_.better_loss(training_.learner().version());
+  checkpoints_.write({report().checkpoint_info(), std::move(blocks), best.has_value()},
+                     [this, best](const Status& written) {
+                       if (!written.ok()) return fail(written.error());
+                       if (best) evaluations_.set_best_loss(*best);
+                       if (!running()) return;
+                       if (!ending()) round_->hold(false);
+                       advance();
+                       pump();
+                     });
+}
+
+bool Coordinator::run_over() const {
+  return round_->finished() || (ending() && round_->drained());
+}
+
+void Coordinator::try_finish() {
+  // A step of which parts are taken cannot be saved. An async run waits for what is out while there is
+  // anybody to bring it.
+  const bool stop_now =
+      stopping() && (sync() ? !step_must_end() : phase_ == Phase::abandoning || round_->nodes() == 0);
+  if (!gate_open() || training_.waiting() > 0 || !(stop_now || run_over())) return;
+  const std::uint64_t version = training_.learner().version();
+  if (!stopping() && evaluations_.possible() && !evaluations_.is_exactly_of(version)) {
+    transfers_->begin_exact();
+    feedback_.gather();  // for the checkpoint after it: it comes up while the parameters go down
+    return begin_evaluation(Evaluations::Kind::deciding);
   }
+  if (!checkpoints_.has_saved(version)) return write_checkpoint();
+  end(Status());
 }
 
-Status Coordinator::evaluation_answer(Session& session, const Contribution& contribution) {
-  const auto verdict = round_->answer(session.id(), contribution.lease_id, contribution.block,
-                                      computing_of(contribution), loop_.now());
-  if (verdict == Round::Verdict::unknown) return corrupt("an evaluation that nobody asked for");
-  if (verdict == Round::Verdict::accepted) evaluations_.add(contribution);
-  return {};
+void Coordinator::stop(const std::string& reason) {
+  if (over() || stopping()) return;
+  log_.normal("{}: saving what is committed", reason);
+  stop_asked_ = loop_.now();
+  if (phase_ == Phase::waiting) return end(Status());
+  phase_ = Phase::stopping;
+  round_->hold(true);
+  // What is committed is saved at once: the nodes that evaluate may be gone already.
+  if (evaluations_.in_progress()) leave_evaluation();
+  advance();
+}
+
+void Coordinator::diverged_because(std::string_view how) {
+  fail(
+      diverged("training diverged at step {}: {}. Lower --learning-rate or set --clip-norm, and go on "
+               "from the last checkpoint",
+               round_->front_step(), how));
+}
+
+void Coordinator::fail(Error error) {
+  if (over()) return;
+  tally_.event(error.message);
+  end(std::move(error));
+}
+
+void Coordinator::end(Status status) {
+  if (running()) tally_.record_steps(report().progress());
+  sessions_.each_ready([this](const Session& session) { tally_.stood(session.id(), round_->roster()); });
+  tally_.end(offer_ ? report().working() : 0);
+  checkpoints_.stop_trying();
+  phase_ = Phase::finishing;
+  if (!on_finishing) return conclude(std::move(status));
+  // After what it is doing: the summary is of all that.
+  training_.run_beside(on_finishing, [this, status = std::move(status)] { conclude(status); });
+}
+
+void Coordinator::conclude(Status status) {
+  training_.finish();
+  const std::string farewell = !status.ok()  ? "the run failed: " + status.error().message
+                               : stop_asked_ ? "the coordinator was stopped; the run can be resumed"
+                                             : "the run is finished";
+  sessions_.each_ready([&](const Session& session) { tally_.record_departure(session.id(), farewell); });
+  recorder_.flush();
+  phase_ = Phase::ended;
+  // Nodes stay for a run that can be resumed.
+  sessions_.close_all(status.ok() && stop_asked_ ? unavailable(farewell) : disconnected(farewell));
+  listener_.reset();
+  outcome_ = std::move(status);
+}
+
+bool Coordinator::nodes_gone() const {
+  return sessions_.empty() || (outcome_ && loop_.now() - tally_.ended() >= kFarewellPatience);
+}
+
+// What is told about it.
+
+RunReport Coordinator::report() const {
+  return {options_.run, options_.config, loop_,     sessions_,           tally_,
+          training_,    *round_,         *samples_, transfers_->codecs()};
+}
+
+StatusReport Coordinator::status() {
+  StatusReport status{.run = options_.run, .mode = std::string(name_of(options_.config.mode))};
+  status.phase = phase_ == Phase::waiting     ? "waiting for nodes"
+                 : evaluations_.in_progress() ? "evaluating"
+                                              : "training";
+  if (over() || stopping()) status.phase = "finishing";
+  if (checkpoints_.refused()) status.phase = "retrying a checkpoint";
+  if (offer_) report().add_to(status);
+  return status;
+}
+
+Status Coordinator::check_books() const {
+  if (round_) {
+    if (const std::string wrong = round_->imbalance(); !wrong.empty()) return corrupt(wrong);
+  }
+  if (training_.step().landings() > sessions_.size())
+    return corrupt("contributions land for nodes that are gone");
+  return sessions_.check_bounds();
 }
 
 }  // namespace w5xde

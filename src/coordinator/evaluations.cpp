@@ -17,7 +17,7 @@ void Evaluations::leave() {
   parts_.clear();
 }
 
-Evaluations::Outcome Evaluations::finish(const Of& of) {
+Evaluations::Outcome Evaluations::finish(const Evaluated& of) {
   // Along the tree: how the slots were cut into leases must not show.
   Reduction tree(options_.slots, 0);
   std::vector<Reduction::Buffer> none;

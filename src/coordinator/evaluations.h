@@ -45,13 +45,14 @@ class Evaluations {
     std::uint64_t samples = 0;
     Target target = Target::open;
   };
-  struct Of {
+  // What was evaluated.
+  struct Evaluated {
     std::uint64_t version = 0;
     bool exact = true;         // that version itself, not what a lossy codec showed of it
     bool out_of_time = false;  // the run ends anyway
   };
   // All contributions are in.
-  Outcome finish(const Of& of);
+  Outcome finish(const Evaluated& of);
 
   bool is_of(std::uint64_t version) const { return of_ && of_->version == version; }
   bool is_exactly_of(std::uint64_t version) const { return is_of(version) && of_->exact; }
@@ -65,7 +66,7 @@ class Evaluations {
   Options options_;
   Kind kind_ = Kind::none;
   std::map<std::uint32_t, Contribution> parts_;  // by first slot, so that their sum has one order
-  std::optional<Of> of_;                         // the last one
+  std::optional<Evaluated> of_;                  // the last one
   EvaluationStats stats_;
   bool target_in_sight_ = false;
 };

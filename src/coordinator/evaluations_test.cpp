@@ -9,8 +9,8 @@ using Kind = Evaluations::Kind;
 using Target = Evaluations::Target;
 
 // One evaluation of two slots of ten samples each.
-Evaluations::Outcome evaluate(Evaluations& evaluations, Kind kind, const Evaluations::Of& of, double loss,
-                              std::uint64_t correct) {
+Evaluations::Outcome evaluate(Evaluations& evaluations, Kind kind, const Evaluations::Evaluated& of,
+                              double loss, std::uint64_t correct) {
   evaluations.begin(kind);
   for (const std::uint32_t slot : {1U, 0U}) {
     Contribution part;
@@ -47,8 +47,8 @@ TEST(Evaluations, a_target_in_sight_is_reached_or_missed_by_the_evaluation_that_
 
 TEST(Evaluations, a_run_that_is_out_of_time_has_no_target_in_sight) {
   Evaluations evaluations({.slots = 2, .classifies = true, .target_accuracy = 0.75});
-  const Evaluations::Of late{.version = 1, .out_of_time = true};
-  EXPECT_EQ(evaluate(evaluations, Kind::on_the_way, late, 1, 20).target, Target::open);
+  const Evaluations::Evaluated at_the_end{.version = 1, .out_of_time = true};
+  EXPECT_EQ(evaluate(evaluations, Kind::on_the_way, at_the_end, 1, 20).target, Target::open);
 }
 
 TEST(Evaluations, only_a_lower_loss_than_the_best_that_is_saved_is_better) {

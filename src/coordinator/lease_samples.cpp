@@ -1,6 +1,6 @@
 #include "coordinator/lease_samples.h"
 
-#include <fmt/format.h>
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -41,16 +41,16 @@ LeaseSamples::LeaseSamples(const RunConfig& config, const std::shared_ptr<const 
 // Leases are made no larger than a node takes. A single slot cannot be made smaller.
 Status LeaseSamples::check(const RunConfig& config) const {
   if (!size_.fits()) {
-    return invalid(fmt::format(
+    return invalid(
         "a batch of {} samples is {} MiB, and {} MiB are the most that a node is sent at once. Lower "
         "--batch, and raise --accumulate for the same global batch",
-        config.batch, size_.payload_bytes_per_slot / kMiB, LeaseSize::kPayloadBytesMax / kMiB));
+        config.batch, size_.payload_bytes_per_slot / kMiB, LeaseSize::kPayloadBytesMax / kMiB);
   }
   if (config.transport.sample_cache == SampleCaching::on && !size_.fits_with_numbers()) {
-    return invalid(fmt::format(
+    return invalid(
         "with --sample-cache on, the numbers of a batch's {} samples are more than a node is sent at once. "
         "Lower --batch, and raise --accumulate for the same global batch, or use --sample-cache off",
-        config.batch));
+        config.batch);
   }
   return {};
 }

@@ -17,7 +17,7 @@ Status check_coding(const Contribution& contribution, const Encoding& asked, con
 }  // namespace
 
 void LeasesOut::erase(LeaseId lease) {
-  std::erase_if(out_, [&](const Out& out) { return out.lease == lease; });
+  std::erase_if(out_, [&](const Out& out) { return out.grant.lease == lease; });
   forget_versions();
 }
 
@@ -37,20 +37,21 @@ void LeasesOut::forget_versions() {
 // than what came just before its lease.
 bool LeasesOut::may_have_computed_with(std::uint64_t version, const Out& lease, bool newest) const {
   if (version == lease.version) return true;
-  return newest && lease.work == Work::train && version > lease.version &&
+  return newest && lease.grant.work == Work::train && version > lease.version &&
          std::ranges::find(versions_, version) != versions_.end();
 }
 
 // What is wrong in here would be wrong in the sum, the audit, or the order of things.
 Status LeasesOut::check(const Contribution& contribution, const BlockShape& shape, bool newest) const {
-  const auto found = std::ranges::find(out_, contribution.lease_id, &Out::lease);
+  const auto found =
+      std::ranges::find(out_, contribution.lease_id, [](const Out& out) { return out.grant.lease; });
   if (found == out_.end()) return corrupt("a contribution to a lease that it does not have");
   const Out& lease = *found;
   const bool is_void = contribution.samples == 0;
   const bool has_floats = !contribution.tensors.empty();
-  if (contribution.block != lease.block || contribution.step != lease.step ||
+  if (contribution.block != lease.grant.block || contribution.step != lease.grant.step ||
       !may_have_computed_with(contribution.version, lease, newest) ||
-      has_floats != (lease.work == Work::train && !is_void) ||
+      has_floats != (lease.grant.work == Work::train && !is_void) ||
       (!is_void && contribution.samples != lease.samples) || contribution.correct > contribution.samples) {
     return corrupt("a contribution that is no answer to its lease");
   }
@@ -59,7 +60,7 @@ Status LeasesOut::check(const Contribution& contribution, const BlockShape& shap
 
 std::optional<LeasesOut::Slots> LeasesOut::oldest() const {
   if (out_.empty()) return std::nullopt;
-  return Slots{out_.front().step, out_.front().block};
+  return Slots{out_.front().grant.step, out_.front().grant.block};
 }
 
 bool LeasesOut::await(std::uint64_t version) const {

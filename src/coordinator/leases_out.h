@@ -17,12 +17,9 @@ namespace w5xde {
 class LeasesOut {
  public:
   struct Out {
-    LeaseId lease = 0;
-    Work work = Work::train;
-    std::uint64_t step = 0;
-    SlotBlock block;
+    Grant grant;
     std::uint64_t samples = 0;
-    std::uint64_t version = 0;
+    std::uint64_t version = 0;  // to compute with
     Encoding answer;
   };
   struct Slots {

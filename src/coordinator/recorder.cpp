@@ -1,10 +1,9 @@
 #include "coordinator/recorder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
+#include "base/errors.h"
 #include "learn/learner.h"
 
 namespace w5xde {
@@ -46,9 +45,9 @@ void Recorder::checkpoint(const CheckpointInfo& info, std::vector<NamedBlock> bl
     // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
     if (!std::ranges::all_of(blocks, all_finite, &NamedBlock::values)) {
       written->status = diverged(
-          fmt::format("training diverged by step {}: parameters are not finite. Lower --learning-rate or set "
-                      "--clip-norm, and go on from the last checkpoint",
-                      info.step));
+          "training diverged by step {}: parameters are not finite. Lower --learning-rate or set "
+          "--clip-norm, and go on from the last checkpoint",
+          info.step);
       return;
     }
     written->status = write_checkpoint(path, info, blocks, folder_.disk());

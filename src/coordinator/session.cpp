@@ -1,9 +1,8 @@
 #include "coordinator/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/errors.h"
 #include "lease/tuning.h"
 #include "w5xde/version.h"
 
@@ -70,7 +69,7 @@ Result<MutableBytes> Session::place(const FrameHeader& header, Bytes head) {
   if (header.type == FrameType::contribution) return place_contribution(header, head);
   if (header.type == FrameType::feedback) return place_feedback(header, head);
   if (header.payload_bytes == 0) return MutableBytes();
-  return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
+  return corrupt("a {} frame with a payload", name_of(header.type));
 }
 
 Status Session::check_contribution(const Contribution& contribution) const {
@@ -101,7 +100,7 @@ Result<MutableBytes> Session::place_feedback(const FrameHeader& header, Bytes he
   W5XDE_CHECK(check_feedback(feedback));
   const std::uint64_t bytes = payload_bytes_of(feedback.tensors);
   const std::uint64_t block = host_.shape().parameters->floats() * sizeof(float);
-  if (bytes != block && bytes != 2 * block) return corrupt(fmt::format("feedback of {} bytes", bytes));
+  if (bytes != block && bytes != 2 * block) return corrupt("feedback of {} bytes", bytes);
   return receiver_.place(header, {}, {feedback_.take(bytes), feedback.tensors});
 }
 
@@ -122,7 +121,7 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
     case FrameType::feedback:
       return received_feedback(header, head, payload);
     default:
-      return corrupt(fmt::format("a node does not send {} frames", name_of(header.type)));
+      return corrupt("a node does not send {} frames", name_of(header.type));
   }
 }
 
@@ -184,8 +183,7 @@ Status Session::received_ready(Bytes head) {
   if (admission_.stage() != Admission::Stage::offered) return corrupt("a ready that nobody waits for");
   W5XDE_TRY(Ready about, decode_ready(head, limits_));
   if (about.model_fingerprint != host_.run_offer()->model_fingerprint) {
-    return incompatible(
-        fmt::format("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model));
+    return incompatible("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model);
   }
   kept_.set_bytes_max(about.sample_cache_bytes);
   admission_.become_ready(std::move(about));
@@ -221,8 +219,7 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   if (arriving_.floats_landed() < shape.floats)
     return host_.landing(*this, contribution, arriving_.values(shape), arriving_.floats_landed());
   leases_.erase(contribution.lease_id);
-  if (contribution.coding.form == Form::gradient && !from_wire(contribution.coding).stateless())
-    has_feedback_ = true;
+  if (w5xde::has_feedback(contribution.coding)) has_feedback_ = true;
   return host_.contributed(*this, contribution, arriving_.take());
 }
 
@@ -311,14 +308,8 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                     .tensors = batch.tensors};
   head_.clear();
   encode(lease, head_);
-  if (form.answer.form == Form::gradient && !form.answer.gradient.stateless()) may_hand_over_ = true;
-  leases_.add({.lease = grant.lease,
-               .work = grant.work,
-               .step = grant.step,
-               .block = grant.block,
-               .samples = lease.samples(),
-               .version = version,
-               .answer = form.answer});
+  if (form.answer.has_feedback()) may_hand_over_ = true;
+  leases_.add({.grant = grant, .samples = lease.samples(), .version = version, .answer = form.answer});
   return sender_.send(*connection_, FrameType::lease, head_,
                       {.tensors = batch.payload,
                        .formed = std::move(formed),

@@ -67,6 +67,8 @@ class Session final : private Connection::Owner {
 
   NodeId id() const { return id_; }
   bool is_ready() const { return admission_.stage() == Admission::Stage::ready; }
+  // It has said hello, and not as an observer.
+  bool is_node() const { return admission_.stage() != Admission::Stage::silent && admission_.is_node(); }
   const std::string& name() const { return admission_.hello().name; }
   const Ready& about() const { return admission_.about(); }
   const std::string& peer() const { return peer_; }
@@ -120,6 +122,10 @@ class Session final : private Connection::Owner {
   // Bytes before their lossless codecs, by bytes after, both ways; NaN while nothing has travelled.
   double compression_ratio() const;
   void close(Error reason) { connection_->close(std::move(reason)); }
+  // What it was to be sent could not be.
+  void close_unless(Status sent) {
+    if (!sent.ok()) close(std::move(sent).error());
+  }
 
   // What a lease and its answer cost beside the computing, as far as is known of the link.
   double exchange_seconds() const;

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "net/memory_stream.h"
-#include "net/sim_loop.h"
 #include "support/hand_peer.h"
+#include "support/memory_stream.h"
+#include "support/sim_loop.h"
 
 namespace w5xde {
 namespace {

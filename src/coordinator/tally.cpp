@@ -9,6 +9,8 @@ namespace w5xde {
 
 namespace {
 
+// Every step has a row until there are this many; then there are no more than ten rows a second.
+constexpr std::uint64_t kRowsOfOneStep = 2000;
 constexpr auto kRowEvery = std::chrono::milliseconds(100);
 constexpr auto kProgressEvery = std::chrono::seconds(1);
 constexpr std::size_t kDeparturesKept = 20;
@@ -110,10 +112,15 @@ void Tally::counted(NodeId id, const Contribution& contribution) {
   node.loss.mean = (before + loss * contribution.block.slot_count) / static_cast<double>(node.batches);
 }
 
-void Tally::stood(NodeId id, std::string standing, std::string reason) {
-  NodeSummary& summary = stays_.at(id).summary;
-  summary.standing = std::move(standing);
-  summary.reason = std::move(reason);
+void Tally::stood(NodeId id, const Roster& roster) {
+  NodeSummary& node = stays_.at(id).summary;
+  node.standing = name_of(roster.at(id).standing);
+  node.reason = roster.reason(id);
+}
+
+void Tally::feedback_lost(const std::string& name) {
+  ++counted_.feedback_lost;
+  event(fmt::format("what {} had still to say of its gradients is lost with it", name));
 }
 
 void Tally::record_departure(NodeId id, const std::string& reason) {
@@ -157,16 +164,22 @@ void Tally::committed(const Commit& commit) {
   row_batches_ += commit.slots;
 }
 
-// A thousand steps a second do not make a thousand rows.
 bool Tally::row_due() const {
-  return loop_.now() - row_since_ >= kRowEvery;
+  return rows_ < kRowsOfOneStep || loop_.now() - row_since_ >= kRowEvery;
 }
 
 void Tally::record_steps(const Progress& progress) {
   if (row_batches_ == 0) return;
   const double elapsed = seconds_of(loop_.now() - row_since_);
   const double rate = static_cast<double>(row_batches_) / std::max(elapsed, 1e-9);
-  batches_per_second_ = batches_per_second_ == 0 ? rate : 0.8 * batches_per_second_ + 0.2 * rate;
+  rate_batches_ += row_batches_;
+  if (const double window = seconds_of(loop_.now() - rate_since_); window >= seconds_of(kRowEvery)) {
+    const double recent = static_cast<double>(rate_batches_) / window;
+    batches_per_second_ = batches_per_second_ == 0 ? recent : 0.8 * batches_per_second_ + 0.2 * recent;
+    rate_batches_ = 0;
+    rate_since_ = loop_.now();
+  }
+  ++rows_;
   row_.step = progress.steps;
   row_.loss = row_loss_ / static_cast<double>(row_.steps);
   row_.learning_rate = progress.learning_rate;

@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "coordinator/recorder.h"
 #include "data/sampler.h"
-#include "lease/ledger.h"
+#include "lease/roster.h"
 #include "record/committed_slots.h"
 #include "record/summary.h"
 #include "wire/enrolment.h"
@@ -35,9 +36,14 @@ class Tally {
   // Goes on from a checkpoint; `steps` as rows of the database count them.
   void resume(const CheckpointInfo& from, std::uint64_t steps);
   // The clock of training runs between these two.
-  void begin() { begun_ = row_since_ = progress_due_ = loop_.now(); }
-  void end() { ended_ = loop_.now(); }
+  void begin() { begun_ = row_since_ = rate_since_ = progress_due_ = loop_.now(); }
+  // `working` nodes worked in a step by then; 0: all.
+  void end(std::size_t working) {
+    ended_ = loop_.now();
+    working_at_end_ = working;
+  }
   Instant ended() const { return ended_; }
+  const std::optional<std::size_t>& working_at_end() const { return working_at_end_; }
   // Of training, with those before this process.
   double seconds() const;
 
@@ -51,12 +57,13 @@ class Tally {
   void counted(NodeId id, const Contribution& contribution);
   std::uint64_t batches_of(NodeId id) const { return stays_.at(id).summary.batches; }
   std::uint64_t lanes_of(NodeId id) const { return stays_.at(id).summary.lanes; }
-  // As StatusReport has them: when the run ended, or the node left.
-  void stood(NodeId id, std::string standing, std::string reason);
+  // Its standing when the run ended, or when it left.
+  void stood(NodeId id, const Roster& roster);
   // In the database. A node that is sent home when the run ends has left before its connection is closed.
   void record_departure(NodeId id, const std::string& reason);
   void left(NodeId id, const NodeTraffic& traffic, const std::string& reason);
-  void feedback_lost() { ++counted_.feedback_lost; }
+  // The node left without handing its error feedback over.
+  void feedback_lost(const std::string& name);
 
   struct Commit {
     double loss = 0;  // mean over its samples
@@ -66,7 +73,8 @@ class Tally {
   };
   void committed(const Commit& commit);
   void set_step(std::uint64_t step) { counted_.step = step; }
-  // A row of the database covers the steps since the last one.
+  // A row of the database covers the steps since the last one: one step where the run is short, more as it
+  // grows long.
   bool row_due() const;
   struct Progress {
     std::uint64_t steps = 0;
@@ -107,6 +115,7 @@ class Tally {
   double seconds_before_ = 0;       // of training, in those before it
   Instant begun_;                   // of training, in this process
   Instant ended_;
+  std::optional<std::size_t> working_at_end_;
 
   std::map<NodeId, Stay> stays_;
   std::vector<NodeSummary> left_;  // nodes that are gone, one entry for each name
@@ -118,6 +127,10 @@ class Tally {
   double row_loss_ = 0;
   std::uint64_t row_batches_ = 0;
   Instant row_since_;
+  std::uint64_t rows_ = 0;  // of this process
+  // Since the rate was last computed.
+  std::uint64_t rate_batches_ = 0;
+  Instant rate_since_;
   double batches_per_second_ = 0;
   Instant progress_due_;
 };

@@ -1,12 +1,12 @@
 #include "data/array_dataset.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <limits>
 #include <utility>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -57,35 +57,30 @@ bool is_whole_number(DType dtype) {
 
 Status check_dtypes(const Array& inputs, const Array& targets) {
   const DType input = inputs.tensor.dtype();
-  if (input != DType::f32 && input != DType::u8) {
+  if (input != DType::f32 && input != DType::u8)
     return invalid(
-        fmt::format("{} has dtype {}; inputs are f32, or u8, which stands for value / 255. Convert it, "
-                    "in NumPy with array.astype('float32')",
-                    inputs.name, name_of(input)));
-  }
+        "{} has dtype {}; inputs are f32, or u8, which stands for value / 255. Convert it, "
+        "in NumPy with array.astype('float32')",
+        inputs.name, name_of(input));
   const DType target = targets.tensor.dtype();
-  if (target != DType::f32 && !is_whole_number(target)) {
+  if (target != DType::f32 && !is_whole_number(target))
     return invalid(
-        fmt::format("{} has dtype {}; targets are classes as i64, i32 or u8, or values as f32. Convert it, "
-                    "in NumPy with array.astype('int64') or array.astype('float32')",
-                    targets.name, name_of(target)));
-  }
+        "{} has dtype {}; targets are classes as i64, i32 or u8, or values as f32. Convert it, "
+        "in NumPy with array.astype('int64') or array.astype('float32')",
+        targets.name, name_of(target));
   return {};
 }
 
 // What one row of the array is.
 Result<Dataset::Field> row_of(const Array& array) {
   const Shape& shape = array.tensor.shape();
-  if (shape.rank() == 0) {
+  if (shape.rank() == 0)
     return invalid(array.name + " is a single number; its first dimension has to count samples");
-  }
   W5XDE_TRY(const Shape row, Shape::make(shape.dims().subspan(1)));
-  if (shape[0] == 0 || row.elements() == 0) {
-    return invalid(fmt::format("{} is empty: its shape is {}", array.name, shape.to_string()));
-  }
-  if (shape[0] > std::numeric_limits<std::uint32_t>::max()) {
-    return invalid(fmt::format("{} has {} samples, 4294967295 is the most; split it", array.name, shape[0]));
-  }
+  if (shape[0] == 0 || row.elements() == 0)
+    return invalid("{} is empty: its shape is {}", array.name, shape.to_string());
+  if (shape[0] > std::numeric_limits<std::uint32_t>::max())
+    return invalid("{} has {} samples, 4294967295 is the most; split it", array.name, shape[0]);
   return Dataset::Field{array.tensor.dtype(), row};
 }
 
@@ -98,9 +93,9 @@ Result<std::uint32_t> count_classes_as(const Array& targets, const ClassBounds& 
     const std::int64_t label = load<Label>(bytes.data() + i * sizeof(Label));
     if (label < 0 || label >= std::int64_t{bounds.at_most}) {
       return invalid(
-          fmt::format("{}: the label of sample {} is {}, but classes are numbered 0 to {}. Mend the label; "
-                      "targets that are not classes are stored as f32",
-                      targets.name, i, label, bounds.at_most - 1));
+          "{}: the label of sample {} is {}, but classes are numbered 0 to {}. Mend the label; "
+          "targets that are not classes are stored as f32",
+          targets.name, i, label, bounds.at_most - 1);
     }
     largest = std::max(largest, label);
   }
@@ -110,12 +105,11 @@ Result<std::uint32_t> count_classes_as(const Array& targets, const ClassBounds& 
 Result<std::uint32_t> count_classes(const Array& targets, const ClassBounds& bounds) {
   const Shape& shape = targets.tensor.shape();
   if (!is_whole_number(targets.tensor.dtype())) return 0u;
-  if (shape.rank() != 1) {
+  if (shape.rank() != 1)
     return invalid(
-        fmt::format("{} has shape {}, but class labels have one dimension, a number for each sample. "
-                    "Reshape it, in NumPy with array.reshape(-1), or store values to predict as f32",
-                    targets.name, shape.to_string()));
-  }
+        "{} has shape {}, but class labels have one dimension, a number for each sample. "
+        "Reshape it, in NumPy with array.reshape(-1), or store values to predict as f32",
+        targets.name, shape.to_string());
   switch (targets.tensor.dtype()) {
     case DType::u8:
       return count_classes_as<std::uint8_t>(targets, bounds);
@@ -134,10 +128,9 @@ Result<SharedDataset> make_array_dataset(Array inputs, Array targets, const Clas
   W5XDE_TRY(const Dataset::Field target, row_of(targets));
   const std::int64_t input_count = inputs.tensor.shape()[0];
   const std::int64_t target_count = targets.tensor.shape()[0];
-  if (input_count != target_count) {
-    return invalid(fmt::format("{} has {} samples but {} has {}; do the two belong together?", inputs.name,
-                               input_count, targets.name, target_count));
-  }
+  if (input_count != target_count)
+    return invalid("{} has {} samples but {} has {}; do the two belong together?", inputs.name, input_count,
+                   targets.name, target_count);
   W5XDE_TRY(const std::uint32_t classes, count_classes(targets, bounds));
   return SharedDataset(
       std::make_shared<ArrayDataset>(std::move(inputs), std::move(targets), input, target, classes));

@@ -28,9 +28,8 @@ struct ClassBounds {
   std::uint32_t at_most = kClassesMax;
 };
 
-// The data set whose sample i is row i of both arrays. Whole-number targets are classes, as many as the
-// largest label says and the bounds allow; f32 targets are values to predict. Checks dtypes, shapes and every
-// label, so that nothing has to be checked while training.
+// The data set whose sample i is row i of both arrays. Whole-number targets are classes, as many as
+// the largest label and the bounds say; f32 targets are values to predict. Checks all, every label too.
 Result<SharedDataset> make_array_dataset(Array inputs, Array targets, const ClassBounds& bounds = {});
 
 }  // namespace w5xde

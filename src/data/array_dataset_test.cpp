@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "data/test_files.h"
+#include "support/data_files.h"
 
 namespace w5xde {
 namespace {

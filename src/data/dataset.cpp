@@ -1,19 +1,38 @@
 #include "data/dataset.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "data/array_dataset.h"
 #include "data/generated.h"
 #include "data/idx.h"
-#include "data/stored.h"
+#include "data/npy.h"
+#include "tensor/safetensors.h"
 
 namespace w5xde {
 
 namespace {
+
+Result<Array> take_tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view path,
+                          std::string_view name) {
+  const TensorView* tensor = file->contents().find(name);
+  if (tensor == nullptr)
+    return invalid(
+        "{} has no tensor '{}'; a data set is a file with tensors 'inputs' and "
+        "'targets', whose first dimension counts samples",
+        path, name);
+  return Array{fmt::format("'{}' of {}", name, path), *tensor, file};
+}
+
+Result<SharedDataset> open_safetensors(std::string_view path) {
+  W5XDE_TRY(SafetensorsFile opened, SafetensorsFile::open(path));
+  const auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
+  W5XDE_TRY(Array inputs, take_tensor(file, path, "inputs"));
+  W5XDE_TRY(Array targets, take_tensor(file, path, "targets"));
+  return make_array_dataset(std::move(inputs), std::move(targets));
+}
 
 // What the part of a spec behind its colon opens.
 struct Request {
@@ -44,15 +63,12 @@ constexpr std::array<Source, 5> kSources = {{
 Error unknown_source(std::string_view spec) {
   std::string known;
   for (const Source& source : kSources) known += fmt::format("\n  {}", source.usage);
-  return invalid(fmt::format(
-      "there is no data set '{}'. Known are:{}\nfor example idx:/usr/share/datasets/fashion-mnist", spec,
-      known));
+  return invalid("there is no data set '{}'. Known are:{}\nfor example idx:/usr/share/datasets/fashion-mnist",
+                 spec, known);
 }
 
 Result<SharedDataset> open_from(const Source& source, const Request& request) {
-  if (source.takes_place == request.place.empty()) {
-    return invalid(fmt::format("it is written {}", source.usage));
-  }
+  if (source.takes_place == request.place.empty()) return invalid("it is written {}", source.usage);
   if (request.split == Split::test && !source.has_test_split) return SharedDataset();
   return source.open(request);
 }

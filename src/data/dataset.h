@@ -7,13 +7,12 @@
 
 #include "base/bytes.h"
 #include "tensor/dtype.h"
-#include "tensor/shape.h"
 #include "w5xde/result.h"
+#include "w5xde/shape.h"
 
 namespace w5xde {
 
-// Samples that can be had by number: an input and a target each. Files are mapped, so that opening a large
-// set costs its headers and a look at its labels. Any thread may read.
+// Samples by number: an input and a target each. Files are mapped. Any thread may read.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -30,8 +29,7 @@ class Dataset {
   // How many classes the targets number, 0 … classes - 1; 0 where targets are no classes.
   virtual std::uint32_t classes() const = 0;
 
-  // Copies the samples of these numbers, each below samples(), one after the other, into memory of exactly
-  // their size. Numbers that came from a peer are the caller's to check.
+  // Copies the samples of these numbers, each below samples(), into memory of exactly their size.
   virtual void gather(std::span<const std::uint32_t> numbers, MutableBytes inputs,
                       MutableBytes targets) const = 0;
 };
@@ -47,8 +45,7 @@ enum class Split { train, test };
 //   random:FEATURES,CLASSES noise, for benchmarks; 4096 samples, or random:FEATURES,CLASSES,SAMPLES
 //
 // Inputs are f32, or u8, which stands for value / 255; targets are classes as u8, i32 or i64, one a sample,
-// or f32 of any shape. Everything is checked here, every label too. No file name may have a comma in it where
-// two are named.
+// or f32 of any shape. Everything is checked here, every label too.
 //
 // `test` is null where there is no such split: npy, safetensors, random, idx with two files, and an idx
 // folder without t10k-* files. `seed` is for what is generated: synthetic and random.

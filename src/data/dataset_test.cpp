@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include "data/stored.h"
-#include "data/test_files.h"
+#include "support/data_files.h"
 #include "support/temporary_folder.h"
 #include "tensor/safetensors.h"
 
@@ -69,7 +68,7 @@ TEST(DatasetTest, a_safetensors_file_without_inputs_or_targets_is_refused) {
   const std::string path = (folder / "a.safetensors").string();
   const auto refusal_with = [&](const std::vector<NamedTensor>& tensors) {
     EXPECT_TRUE(write_safetensors(path, tensors, {}).ok());
-    return refusal_of(open_safetensors(path));
+    return refusal_of_spec("safetensors:" + path);
   };
   EXPECT_EQ(refusal_with({{"inputs", view}, {"targets", view}, {"notes", view}}), "accepted");
   EXPECT_TRUE(says(refusal_with({{"inputs", view}}), path + " has no tensor 'targets'"));

@@ -1,7 +1,5 @@
 #include "data/generated.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/limits.h"
 #include "base/random.h"
 
@@ -73,22 +72,19 @@ Result<RandomOptions> parse_random(std::string_view place) {
   options.classes = take_number(rest);
   if (!rest.empty()) options.samples = take_number(rest);
   const bool numbers = options.features > 0 && options.classes > 0 && options.samples > 0 && rest.empty();
-  if (!numbers) {
+  if (!numbers)
     return invalid(
-        fmt::format("'{}' is not FEATURES,CLASSES or FEATURES,CLASSES,SAMPLES in whole numbers "
-                    "from 1 on, such as random:784,10 or random:784,10,60000",
-                    place));
-  }
-  if (options.classes > kClassesMax) {
-    return invalid(fmt::format("{} classes; {} is the most", options.classes, kClassesMax));
-  }
+        "'{}' is not FEATURES,CLASSES or FEATURES,CLASSES,SAMPLES in whole numbers "
+        "from 1 on, such as random:784,10 or random:784,10,60000",
+        place);
+  if (options.classes > kClassesMax)
+    return invalid("{} classes; {} is the most", options.classes, kClassesMax);
   // Divided, because a product of what somebody typed may overflow.
-  if (options.features >= kRandomNumbersMax || options.samples > kRandomNumbersMax / (options.features + 1)) {
+  if (options.features >= kRandomNumbersMax || options.samples > kRandomNumbersMax / (options.features + 1))
     return invalid(
-        fmt::format("{} samples of {} features are more than the {} numbers that random data may "
-                    "have; ask for fewer samples",
-                    options.samples, options.features, kRandomNumbersMax));
-  }
+        "{} samples of {} features are more than the {} numbers that random data may "
+        "have; ask for fewer samples",
+        options.samples, options.features, kRandomNumbersMax);
   return options;
 }
 

@@ -10,8 +10,7 @@
 
 namespace w5xde {
 
-// 1,000 samples of 10 normal f32 features; the class, u8, is floor(their sum) modulo 10. The test split is
-// another 1,000.
+// 1,000 samples of 10 normal f32 features; the class, u8, is floor(their sum) modulo 10. Test: another 1,000.
 Result<SharedDataset> make_synthetic(Split split, std::uint64_t seed);
 
 // `place` is FEATURES,CLASSES or FEATURES,CLASSES,SAMPLES (4096 if left out): normal f32 features and uniform

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/hash.h"
-#include "data/test_files.h"
+#include "support/data_files.h"
 
 namespace w5xde {
 namespace {

@@ -1,11 +1,11 @@
 #include "data/gzip_reader.h"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 
+#include "base/errors.h"
 #include "base/limits.h"
 
 namespace w5xde {
@@ -47,10 +47,9 @@ Result<std::size_t> GzipReader::inflate_some(MutableBytes out) {
   const int code = inflate(stream_.get(), Z_NO_FLUSH);
   if (code == Z_MEM_ERROR) throw std::bad_alloc();
   if (code == Z_BUF_ERROR) return corrupt("the gzip file is cut short; get it again");
-  if (code != Z_OK && code != Z_STREAM_END) {
-    return corrupt(fmt::format("the gzip file is damaged ({}); get it again",
-                               stream_->msg != nullptr ? stream_->msg : "unknown reason"));
-  }
+  if (code != Z_OK && code != Z_STREAM_END)
+    return corrupt("the gzip file is damaged ({}); get it again",
+                   stream_->msg != nullptr ? stream_->msg : "unknown reason");
   ended_ = code == Z_STREAM_END;
   return room - stream_->avail_out;
 }
@@ -62,8 +61,7 @@ Status GzipReader::read(MutableBytes out) {
     out = out.subspan(made);
   }
   if (out.empty()) return {};
-  return corrupt(
-      fmt::format("unpacked, the gzip file ends {} bytes into a piece of {}", wanted - out.size(), wanted));
+  return corrupt("unpacked, the gzip file ends {} bytes into a piece of {}", wanted - out.size(), wanted);
 }
 
 Status GzipReader::finish() {
@@ -72,10 +70,9 @@ Status GzipReader::finish() {
     W5XDE_TRY(const std::size_t made, inflate_some(surplus));
     if (made != 0) return corrupt("unpacked, the gzip file has more bytes than its contents say");
   }
-  if (stream_->avail_in != 0 || !rest_.empty()) {
+  if (stream_->avail_in != 0 || !rest_.empty())
     return corrupt(
         "bytes follow the end of the gzip file's data; unpack it with gunzip to see what they are");
-  }
   return {};
 }
 

@@ -15,9 +15,8 @@ inline constexpr std::uint64_t kGzipRatioMax = 1032;
 
 bool is_gzip(Bytes file);
 
-// Reads a gzip file that is in memory from front to back; the caller says how much it wants, so a small file
-// that unpacks to a huge one costs nothing. One reader, one thread. After an error it cannot be used any
-// more.
+// Reads a gzip file in memory from front to back; the caller says how much it wants, so a small file that
+// unpacks to a huge one costs nothing. One thread. Of no use after an error.
 class GzipReader {
  public:
   explicit GzipReader(Bytes file);

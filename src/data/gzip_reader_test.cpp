@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "data/test_files.h"
+#include "support/data_files.h"
 
 namespace w5xde {
 namespace {

@@ -1,7 +1,5 @@
 #include "data/idx.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "data/gzip_reader.h"
@@ -28,23 +27,20 @@ constexpr std::uint32_t kClassesMin = 10;
 
 // How long the header is that begins with these bytes.
 Result<std::size_t> header_bytes_of(Bytes magic) {
-  if (magic.size() < kMagicBytes) {
-    return corrupt(fmt::format("{} bytes are too few for an IDX file; get it again", magic.size()));
-  }
+  if (magic.size() < kMagicBytes)
+    return corrupt("{} bytes are too few for an IDX file; get it again", magic.size());
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0}) {
-    return corrupt(fmt::format("this is not an IDX file: it begins with {:02x} {:02x}, not 00 00",
-                               std::to_integer<int>(magic[0]), std::to_integer<int>(magic[1])));
+    return corrupt("this is not an IDX file: it begins with {:02x} {:02x}, not 00 00",
+                   std::to_integer<int>(magic[0]), std::to_integer<int>(magic[1]));
   }
-  if (magic[2] != kTypeU8) {
+  if (magic[2] != kTypeU8)
     return invalid(
-        fmt::format("this IDX file has elements of type 0x{:02x}; only 0x08 (u8) is read. Convert "
-                    "it to .npy and open it as npy:INPUTS,TARGETS",
-                    std::to_integer<int>(magic[2])));
-  }
+        "this IDX file has elements of type 0x{:02x}; only 0x08 (u8) is read. Convert "
+        "it to .npy and open it as npy:INPUTS,TARGETS",
+        std::to_integer<int>(magic[2]));
   const auto rank = std::to_integer<std::size_t>(magic[3]);
-  if (rank == 0 || rank > kRankMax) {
-    return corrupt(fmt::format("this IDX file claims {} dimensions; 1 to {} make sense", rank, kRankMax));
-  }
+  if (rank == 0 || rank > kRankMax)
+    return corrupt("this IDX file claims {} dimensions; 1 to {} make sense", rank, kRankMax);
   return kMagicBytes + rank * sizeof(std::uint32_t);
 }
 
@@ -60,28 +56,18 @@ Result<Shape> parse_dims(Bytes header) {
   return shape;
 }
 
-// What a file said to hold images or labels must look like, before both are paired.
-Status check_rank(const Array& array, bool labels) {
-  const std::size_t rank = array.tensor.shape().rank();
-  if ((rank == 1) == labels) return {};
-  return invalid(fmt::format("{} has shape {}, so it is not a file of {}; are images and labels exchanged?",
-                             array.name, array.tensor.shape().to_string(), labels ? "labels" : "images"));
-}
-
-Result<Array> open_unchecked(const fs::path& path) {
+// `labels`: whether the file must be one of labels, or of images.
+Result<Array> open_array(const fs::path& path, bool labels) {
   W5XDE_TRY(MappedFile file, MappedFile::open(path));
   auto memory = std::make_shared<AlignedBuffer>();
   const bool packed = is_gzip(file.bytes());
   auto tensor = packed ? unpack_idx(file.bytes(), *memory) : parse_idx(file.bytes());
   if (!tensor) return std::move(tensor).error().within(path.string());
+  if ((tensor->shape().rank() == 1) != labels)
+    return invalid("{} has shape {}, so it is not a file of {}; are images and labels exchanged?",
+                   path.string(), tensor->shape().to_string(), labels ? "labels" : "images");
   if (packed) return Array{path.string(), *tensor, std::move(memory)};
   return Array{path.string(), *tensor, std::make_shared<MappedFile>(std::move(file))};
-}
-
-Result<Array> open_array(const fs::path& path, bool labels) {
-  W5XDE_TRY(Array array, open_unchecked(path));
-  W5XDE_CHECK(check_rank(array, labels));
-  return array;
 }
 
 Result<SharedDataset> open_files(const fs::path& images_path, const fs::path& labels_path,
@@ -102,9 +88,8 @@ std::optional<fs::path> find_file(const fs::path& folder, const std::string& nam
 
 Result<fs::path> require_file(const fs::path& folder, const std::string& name) {
   if (auto found = find_file(folder, name)) return *found;
-  return invalid(fmt::format(
-      "there is neither {0} nor {0}.gz in {1}; put it there, or name the files: idx:IMAGES,LABELS", name,
-      folder.string()));
+  return invalid("there is neither {0} nor {0}.gz in {1}; put it there, or name the files: idx:IMAGES,LABELS",
+                 name, folder.string());
 }
 
 Result<SharedDataset> open_folder(const fs::path& folder, const std::string& prefix,
@@ -137,16 +122,13 @@ Result<SharedDataset> open_test_split(const fs::path& folder) {
 
 Result<TensorView> parse_idx(Bytes file) {
   W5XDE_TRY(const std::size_t header_bytes, header_bytes_of(file));
-  if (file.size() < header_bytes) {
-    return corrupt(
-        fmt::format("this IDX file ends within its header of {} bytes; get it again", header_bytes));
-  }
+  if (file.size() < header_bytes)
+    return corrupt("this IDX file ends within its header of {} bytes; get it again", header_bytes);
   W5XDE_TRY(const Shape shape, parse_dims(file.first(header_bytes)));
   const Bytes elements = file.subspan(header_bytes);
-  if (elements.size() != shape.elements()) {
-    return corrupt(fmt::format("shape {} needs {} bytes, the file has {}; get it again", shape.to_string(),
-                               shape.elements(), elements.size()));
-  }
+  if (elements.size() != shape.elements())
+    return corrupt("shape {} needs {} bytes, the file has {}; get it again", shape.to_string(),
+                   shape.elements(), elements.size());
   return TensorView(elements, DType::u8, shape);
 }
 
@@ -159,16 +141,14 @@ Result<TensorView> unpack_idx(Bytes gzip_file, AlignedBuffer& memory) {
   W5XDE_TRY(const Shape shape, parse_dims(std::span(header).first(header_bytes)));
 
   // The header may claim anything; what the file can hold at best may not be exceeded.
-  if (shape.elements() > gzip_file.size() * kGzipRatioMax) {
-    return corrupt(fmt::format("shape {} cannot come out of {} bytes of gzip; get it again",
-                               shape.to_string(), gzip_file.size()));
-  }
-  if (shape.elements() > kUnpackedBytesMax) {
+  if (shape.elements() > gzip_file.size() * kGzipRatioMax)
+    return corrupt("shape {} cannot come out of {} bytes of gzip; get it again", shape.to_string(),
+                   gzip_file.size());
+  if (shape.elements() > kUnpackedBytesMax)
     return invalid(
-        fmt::format("shape {} is too large to unpack into memory ({} bytes at most). Unpack the file "
-                    "with gunzip: raw files are mapped, whatever their size",
-                    shape.to_string(), kUnpackedBytesMax));
-  }
+        "shape {} is too large to unpack into memory ({} bytes at most). Unpack the file "
+        "with gunzip: raw files are mapped, whatever their size",
+        shape.to_string(), kUnpackedBytesMax);
   const MutableBytes elements = memory.take(shape.elements());
   W5XDE_CHECK(reader.read(elements));
   W5XDE_CHECK(reader.finish());
@@ -182,10 +162,8 @@ Result<SharedDataset> open_idx(std::string_view place, Split split) {
     return open_folder(fs::path(place), "train", {.at_least = kClassesMin});
   }
   const auto comma = place.find(',');
-  if (comma == std::string_view::npos) {
-    return invalid(
-        fmt::format("there is no folder {}; idx: takes a folder, or two files: idx:IMAGES,LABELS", place));
-  }
+  if (comma == std::string_view::npos)
+    return invalid("there is no folder {}; idx: takes a folder, or two files: idx:IMAGES,LABELS", place);
   if (split == Split::test) return SharedDataset();
   return open_files(place.substr(0, comma), place.substr(comma + 1), {.at_least = kClassesMin});
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "data/test_files.h"
+#include "support/data_files.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {

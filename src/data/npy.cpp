@@ -1,12 +1,12 @@
 #include "data/npy.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <charconv>
 #include <optional>
-#include <string>
 #include <vector>
+
+#include "base/errors.h"
+#include "base/file.h"
 
 namespace w5xde {
 
@@ -17,9 +17,9 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::uint32_t kHeaderBytesMax = 10'000;
 
 struct Description {
-  std::string_view dtype;
-  bool fortran_order = false;
-  Shape shape;
+  std::optional<std::string_view> dtype;
+  std::optional<bool> fortran_order;
+  std::optional<Shape> shape;
 };
 
 struct NumpyName {
@@ -38,11 +38,10 @@ constexpr std::array<NumpyName, 9> kNumpyNames = {{{"<f4", DType::f32},
                                                    {"|b1", DType::boolean}}};
 
 Error bad_header(std::string_view why) {
-  return corrupt(fmt::format("the .npy header {}; write the file again with numpy.save", why));
+  return corrupt("the .npy header {}; write the file again with numpy.save", why);
 }
 
-// Reads the few Python literals that a header has. Each take_ steps over white space first, and over what it
-// took.
+// Reads the few Python literals that a header has, each with the white space before it.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -87,22 +86,6 @@ class Scanner {
   std::string_view rest_;
 };
 
-Status read_dtype(Scanner& scanner, Description& description) {
-  if (scanner.take("[")) {
-    return invalid("a .npy file of structured records is not read; save one plain array a file");
-  }
-  const auto dtype = scanner.take_string();
-  if (!dtype) return bad_header("has no dtype");
-  description.dtype = *dtype;
-  return {};
-}
-
-Status read_order(Scanner& scanner, Description& description) {
-  description.fortran_order = scanner.take("True");
-  if (!description.fortran_order && !scanner.take("False")) return bad_header("does not tell its order");
-  return {};
-}
-
 Status read_shape(Scanner& scanner, Description& description) {
   std::vector<std::int64_t> dims;
   if (!scanner.take("(")) return bad_header("has no shape");
@@ -121,35 +104,39 @@ Status read_shape(Scanner& scanner, Description& description) {
   return {};
 }
 
-struct Key {
-  std::string_view name;
-  Status (*read)(Scanner&, Description&);
-};
-
-constexpr std::array<Key, 3> kKeys = {
-    {{"descr", read_dtype}, {"fortran_order", read_order}, {"shape", read_shape}}};
+Status read_value(Scanner& scanner, std::string_view key, Description& description) {
+  if (key == "descr" && !description.dtype) {
+    if (scanner.take("["))
+      return invalid("a .npy file of structured records is not read; save one plain array a file");
+    description.dtype = scanner.take_string();
+    return description.dtype ? Status() : bad_header("has no dtype");
+  }
+  if (key == "fortran_order" && !description.fortran_order) {
+    description.fortran_order = scanner.take("True");
+    return *description.fortran_order || scanner.take("False") ? Status()
+                                                               : bad_header("does not tell its order");
+  }
+  if (key == "shape" && !description.shape) return read_shape(scanner, description);
+  return bad_header("has an unknown key");
+}
 
 Result<Description> parse_description(std::string_view text) {
   Scanner scanner(text);
   Description description;
-  std::array<bool, kKeys.size()> seen{};
   if (!scanner.take("{")) return bad_header("is no dictionary");
   while (!scanner.take("}")) {
-    const auto name = scanner.take_string();
-    std::size_t key = 0;
-    while (key < kKeys.size() && name != kKeys[key].name) ++key;
-    if (key == kKeys.size() || seen[key] || !scanner.take(":")) return bad_header("has an unknown key");
-    seen[key] = true;
-    W5XDE_CHECK(kKeys[key].read(scanner, description));
+    const auto key = scanner.take_string();
+    if (!key || !scanner.take(":")) return bad_header("has an unknown key");
+    W5XDE_CHECK(read_value(scanner, *key, description));
     if (!scanner.take(",")) {
       if (!scanner.take("}")) return bad_header("does not end");
       break;
     }
   }
   if (!scanner.at_end()) return bad_header("goes on after its end");
-  for (std::size_t key = 0; key < kKeys.size(); ++key) {
-    if (!seen[key]) return bad_header(fmt::format("lacks '{}'", kKeys[key].name));
-  }
+  if (!description.dtype) return bad_header("lacks 'descr'");
+  if (!description.fortran_order) return bad_header("lacks 'fortran_order'");
+  if (!description.shape) return bad_header("lacks 'shape'");
   return description;
 }
 
@@ -158,31 +145,34 @@ Result<DType> dtype_of(std::string_view name) {
     if (known.name == name) return known.dtype;
   }
   return invalid(
-      fmt::format("dtype '{}' is not read. Convert the array and save it again: array.astype('<f4') for "
-                  "inputs and values, array.astype('<i8') for classes",
-                  name));
+      "dtype '{}' is not read. Convert the array and save it again: array.astype('<f4') for "
+      "inputs and values, array.astype('<i8') for classes",
+      name);
 }
 
 // The header's text, with what comes before it checked and read.
 Result<std::string_view> take_header(ByteReader& reader) {
-  if (text_of(reader.read_bytes(kMagic.size())) != kMagic) {
+  if (text_of(reader.read_bytes(kMagic.size())) != kMagic)
     return corrupt("this is not a .npy file; write one with numpy.save");
-  }
   const auto major = reader.read<std::uint8_t>();
   const auto minor = reader.read<std::uint8_t>();
-  if (!reader.exhausted() && major != 1 && major != 2) {
+  if (!reader.exhausted() && major != 1 && major != 2)
     return incompatible(
-        fmt::format(".npy version {}.{} is not read; save one plain array a file, which makes version 1.0",
-                    major, minor));
-  }
+        ".npy version {}.{} is not read; save one plain array a file, which makes version 1.0", major, minor);
   const std::uint32_t header_bytes =
       major == 1 ? std::uint32_t{reader.read<std::uint16_t>()} : reader.read<std::uint32_t>();
-  if (header_bytes > kHeaderBytesMax) {
+  if (header_bytes > kHeaderBytesMax)
     return bad_header(fmt::format("claims {} bytes, {} are allowed", header_bytes, kHeaderBytesMax));
-  }
   const Bytes header = reader.read_bytes(header_bytes);
   if (reader.exhausted()) return corrupt("the .npy file ends within its header; get it again");
   return text_of(header);
+}
+
+Result<Array> open_npy_array(const std::filesystem::path& path) {
+  W5XDE_TRY(MappedFile file, MappedFile::open(path));
+  auto tensor = parse_npy(file.bytes());
+  if (!tensor) return std::move(tensor).error().within(path.string());
+  return Array{path.string(), *tensor, std::make_shared<MappedFile>(std::move(file))};
 }
 
 }  // namespace
@@ -191,19 +181,25 @@ Result<TensorView> parse_npy(Bytes file) {
   ByteReader reader(file);
   W5XDE_TRY(const std::string_view header, take_header(reader));
   W5XDE_TRY(const Description description, parse_description(header));
-  W5XDE_TRY(const DType dtype, dtype_of(description.dtype));
-  if (description.fortran_order) {
+  W5XDE_TRY(const DType dtype, dtype_of(*description.dtype));
+  if (*description.fortran_order)
     return invalid(
         "the array is in Fortran order. Save it in C order: "
         "numpy.save(path, numpy.ascontiguousarray(array))");
-  }
-  const std::uint64_t expected = description.shape.elements() * size_of(dtype);
-  if (reader.rest().size() != expected) {
-    return corrupt(fmt::format("shape {} of {} needs {} bytes, the file has {}; get it again",
-                               description.shape.to_string(), name_of(dtype), expected,
-                               reader.rest().size()));
-  }
-  return TensorView(reader.rest(), dtype, description.shape);
+  const std::uint64_t expected = description.shape->elements() * size_of(dtype);
+  if (reader.rest().size() != expected)
+    return corrupt("shape {} of {} needs {} bytes, the file has {}; get it again",
+                   description.shape->to_string(), name_of(dtype), expected, reader.rest().size());
+  return TensorView(reader.rest(), dtype, *description.shape);
+}
+
+Result<SharedDataset> open_npy(std::string_view place) {
+  const auto comma = place.find(',');
+  if (comma == std::string_view::npos || place.find(',', comma + 1) != std::string_view::npos)
+    return invalid("npy: takes two files with one comma between them: npy:inputs.npy,targets.npy");
+  W5XDE_TRY(Array inputs, open_npy_array(place.substr(0, comma)));
+  W5XDE_TRY(Array targets, open_npy_array(place.substr(comma + 1)));
+  return make_array_dataset(std::move(inputs), std::move(targets));
 }
 
 }  // namespace w5xde

@@ -5,13 +5,17 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "data/array_dataset.h"
 #include "tensor/tensor_view.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// A file that is in memory; the view points into it. Versions 1 and 2, C order, little-endian. Everything is
-// checked: the header's length and syntax, and that the elements fill the file exactly.
+// A file in memory; the view points into it. Versions 1 and 2, C order, little-endian. The header's length
+// and syntax are checked, and that the elements fill the file exactly.
 Result<TensorView> parse_npy(Bytes file);
+
+// `place` is INPUTS,TARGETS: two files, mapped.
+Result<SharedDataset> open_npy(std::string_view place);
 
 }  // namespace w5xde

@@ -6,8 +6,7 @@
 
 #include <string>
 
-#include "data/stored.h"
-#include "data/test_files.h"
+#include "support/data_files.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {

@@ -7,9 +7,8 @@
 
 namespace w5xde {
 
-// Which samples a slot has. The slots of all steps, in order, walk through the epochs: each epoch is a new
-// shuffle of all samples, cut into batches, the last of which has what is left. If one sample is left, it
-// joins the slot before, which then has batch + 1 samples: BatchNorm cannot be trained on one. A function of
+// Which samples a slot has. Each epoch is a new shuffle of all samples, cut into batches; the last has the
+// rest. A single sample that is left joins the slot before: BatchNorm cannot be trained on one. A function of
 // the seed and the slot's number alone, so the number of the next slot is the whole cursor.
 class Sampler {
  public:

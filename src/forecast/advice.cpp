@@ -6,8 +6,6 @@ namespace w5xde {
 
 namespace {
 
-constexpr double kAsGood = 0.9;  // of the fastest
-
 constexpr GradientChoice kNone, kInt8{{.kind = GradientKind::int8}},
     kSparse{{.kind = GradientKind::topk, .density = 0.01}};
 
@@ -35,10 +33,11 @@ Advice advise(const Situation& situation) {
     advice.choices.push_back({way.mode, way.gradient_codec, way.parameter_codec, predict(other)});
   }
   const auto rate = [](const Advice::Choice& choice) { return choice.prediction.batches_per_second; };
+  const double as_good = 1 - kSmallPart;
   const auto fastest = std::ranges::max_element(advice.choices, {}, rate);
   auto taken = std::ranges::find_if(
-      advice.choices, [&](const Advice::Choice& choice) { return rate(choice) >= kAsGood * rate(*fastest); });
-  if (rate(advice.choices.front()) >= kAsGood * rate(*taken)) taken = advice.choices.begin();
+      advice.choices, [&](const Advice::Choice& choice) { return rate(choice) >= as_good * rate(*fastest); });
+  if (rate(advice.choices.front()) >= as_good * rate(*taken)) taken = advice.choices.begin();
   advice.fastest = static_cast<std::size_t>(fastest - advice.choices.begin());
   advice.recommended = static_cast<std::size_t>(taken - advice.choices.begin());
   Situation larger = situation;

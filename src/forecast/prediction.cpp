@@ -10,37 +10,27 @@
 #include "forecast/traffic.h"
 #include "learn/learner.h"
 #include "lease/apportion.h"
+#include "lease/team_size.h"
 #include "wire/messages.h"
 
 namespace w5xde {
 
 namespace {
 
-// Seconds a float on one core of an ordinary machine, memory included.
-constexpr double kReduceSeconds = 0.5e-9;  // looking whether it is a number, and adding it
-constexpr double kStepSeconds = 0.8e-9;    // of plain SGD, with a copy of the version that is on its way
-constexpr double kMomentumSeconds = 0.4e-9, kAdamSeconds = 5e-9;  // more
+// Measured: seconds of one pass over memory, a float, on one core of an ordinary machine; and what a step of
+// Adam takes beside those of plain SGD.
+constexpr double kPassSeconds = 0.45e-9;
+constexpr double kAdamSeconds = 5e-9;
+constexpr double kProcessBytes = 8e6;  // measured: a coordinator with nothing to do
 
-// By how much nodes' times vary (Rehearsal::Options): on machines of their own, and where they share one with
-// the coordinator and whatever else runs there.
-constexpr double kSteady = 0.08, kUnsteady = 0.25;
-
-// What TCP sends at once when it begins, or begins again after a pause, before it has heard of the other
-// side.
+// Facts of TCP: what it sends at once when it begins, or begins again after a pause of these seconds, before
+// it has heard of the other side; and what is left of a link's rate beside Ethernet's, IP's and its headers.
 constexpr double kFirstWindowBytes = 14600;
 constexpr double kPauseSeconds = 0.2;
-// What is left of a link's rate when Ethernet, IP and TCP have their headers.
 constexpr double kGoodput = 0.95;
-// Nodes. For no more than these it is rehearsed who stays out of a step because of the link, which takes the
-// square of their number. Of more nodes all are assumed to work.
-constexpr std::uint32_t kNodesReckoned = 32;
-// Part of the step time of more nodes. One node with all cores takes over where its steps are no longer.
-constexpr double kOneEachPays = 1;
 
-// Of an exchange: quicker or slower than this no machine is that computes anything.
+// Limits of exchange_seconds_for(): no machine that computes anything is quicker or slower.
 constexpr double kExchangeSecondsMin = 10e-6, kExchangeSecondsMax = 2e-3;
-
-constexpr double kProcessBytes = 8e6;  // a coordinator with nothing to do
 
 double block_bytes(const Situation& situation) {
   return static_cast<double>(situation.shape.floats) * sizeof(float);
@@ -52,7 +42,7 @@ struct OptimizerCost {
 };
 OptimizerCost cost_of(const OptimizerOptions& optimizer) {
   if (optimizer.kind != OptimizerOptions::Kind::sgd) return {2, kAdamSeconds};
-  return optimizer.momentum > 0 ? OptimizerCost{1, kMomentumSeconds} : OptimizerCost();
+  return optimizer.momentum > 0 ? OptimizerCost{1, kPassSeconds} : OptimizerCost();
 }
 
 std::uint32_t cores_used(const Situation& situation) {
@@ -62,7 +52,7 @@ std::uint32_t cores_used(const Situation& situation) {
 // How many slots a node computes at once where `nodes` nodes work.
 std::uint32_t lanes_of(const Situation& situation, std::uint32_t nodes) {
   const std::uint32_t slots = std::max(1u, situation.config.step_slots() / nodes);
-  if (situation.config.threads > 1 || slots * situation.slot_seconds <= kOneLaneSeconds) return 1;
+  if (situation.config.threads > 1 || slots * situation.slot_seconds <= kShortSeconds) return 1;
   const bool shared = situation.one_machine();
   return std::clamp(situation.cores / (shared ? nodes : situation.nodes), 1u, slots);
 }
@@ -76,8 +66,9 @@ struct OwnWork {
 
 OwnWork work_of(const Situation& situation, const Traffic& traffic) {
   const auto floats = static_cast<double>(situation.shape.floats);
-  const double step_seconds = kStepSeconds + cost_of(situation.config.optimizer).seconds;
-  return {.contribution = floats * kReduceSeconds + traffic.contribution_decode_seconds,
+  // A step writes the parameters, and a copy of the version that is on its way.
+  const double step_seconds = 2 * kPassSeconds + cost_of(situation.config.optimizer).seconds;
+  return {.contribution = floats * kPassSeconds + traffic.contribution_decode_seconds,
           .version = floats * step_seconds + traffic.parameters_encode_seconds,
           .leases = situation.config.step_slots() * traffic.slot_encode_seconds};
 }
@@ -151,13 +142,6 @@ Prediction::Seconds sync_over_link(const Situation& situation, const Traffic& tr
   return seconds;
 }
 
-void add_bytes(Prediction& prediction, const Situation& situation, double down, double up) {
-  prediction.bytes_down = down;
-  prediction.bytes_up = up;
-  prediction.node_bytes_down = down / situation.nodes;
-  prediction.node_bytes_up = up / situation.nodes;
-}
-
 // Which nodes have a part in a step, and how large, when `nodes` of them could.
 Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint32_t nodes) {
   const LinkSpeed& link = situation.link;
@@ -170,8 +154,10 @@ Rehearsal rehearse(const Situation& situation, const Traffic& traffic, std::uint
       // What a coordinator believes an exchange to cost, not what it does cost.
       .exchange_seconds =
           exchange_seconds(link.round_trip_seconds, traffic.contribution, link.bytes_per_second),
-      .unsteadiness = link.loopback() ? kUnsteady : kSteady};
-  if (!link.loopback() && nodes <= kNodesReckoned) {
+      // On a machine of its own a node is steadier than beside the coordinator and whatever else runs there.
+      .unsteadiness = link.loopback() ? kDeviationUnmeasured : Rehearsal::Options().unsteadiness};
+  // Of more nodes all are assumed to work: the rehearsal takes the square of their number.
+  if (!link.loopback() && nodes <= kFewNodes) {
     options.step_seconds = options.exchange_seconds + traffic.parameters / link.bytes_per_second;
     // All nodes, unless fewer work than could: those do not take turns.
     if (nodes == cores_used(situation) && nodes < situation.nodes) {
@@ -196,10 +182,9 @@ Prediction predict_sync(const Situation& situation, const Traffic& traffic, std:
   prediction.steps_per_second =
       1 / (seconds.compute + seconds.link_down + seconds.link_up + seconds.round_trips + seconds.coordinator);
   prediction.batches_per_second = prediction.steps_per_second * config.step_slots();
-  add_bytes(prediction, situation,
-            step.nodes * traffic.parameters + config.step_slots() * traffic.slot +
-                step.contributions * traffic.lease,
-            step.contributions * traffic.contribution);
+  prediction.bytes_down = step.nodes * traffic.parameters + config.step_slots() * traffic.slot +
+                          step.contributions * traffic.lease;
+  prediction.bytes_up = step.contributions * traffic.contribution;
   return prediction;
 }
 
@@ -208,10 +193,11 @@ Prediction predict_team(const Situation& situation, const Traffic& traffic) {
   const std::uint32_t all = cores_used(situation);
   Prediction best = predict_sync(situation, traffic, all);
   if (situation.config.transport.who_works != WhoWorks::fastest) return best;
+  // One that computes with all cores is its machine's.
+  const std::uint32_t machines = lanes_of(situation, 1) > 1 ? 1 : all;
   for (std::uint32_t nodes = std::bit_floor(std::max(all, 2u) - 1); nodes > 0; nodes /= 2) {
     const Prediction fewer = predict_sync(situation, traffic, nodes);
-    const double pays = nodes == 1 && lanes_of(situation, 1) > 1 ? kOneEachPays : kShorter;
-    if (best.steps_per_second < pays * fewer.steps_per_second) best = fewer;
+    if (best.steps_per_second < TeamSize::bar(nodes, all, machines) * fewer.steps_per_second) best = fewer;
   }
   return best;
 }
@@ -250,7 +236,8 @@ Prediction predict_async(const Situation& situation, const Traffic& traffic) {
   prediction.steps_per_second = 1 / std::max({seconds.compute, seconds.link_down, seconds.link_up,
                                               seconds.round_trips, seconds.coordinator});
   prediction.batches_per_second = prediction.steps_per_second * slots;
-  add_bytes(prediction, situation, down, up);
+  prediction.bytes_down = down;
+  prediction.bytes_up = up;
   return prediction;
 }
 
@@ -300,7 +287,7 @@ double node_memory(const Situation& situation, const Traffic& traffic, const Pre
 }  // namespace
 
 std::string_view name_of(Bottleneck bottleneck) {
-  constexpr std::string_view kNames[] = {"compute", "link down", "link up", "round trips", "coordinator"};
+  constexpr std::string_view kNames[] = {"compute", "downlink", "uplink", "round trips", "coordinator"};
   return kNames[static_cast<std::size_t>(bottleneck)];
 }
 
@@ -309,6 +296,8 @@ Prediction predict(const Situation& situation) {
   Prediction prediction = situation.config.mode == Mode::sync ? predict_team(situation, traffic)
                                                               : predict_async(situation, traffic);
   prediction.bottleneck = bottleneck_of(prediction.seconds);
+  prediction.node_bytes_down = prediction.bytes_down / situation.nodes;
+  prediction.node_bytes_up = prediction.bytes_up / situation.nodes;
   prediction.samples_bytes = traffic.kept_bytes;
   prediction.coordinator_memory_bytes =
       static_cast<std::uint64_t>(coordinator_memory(situation, traffic, prediction));

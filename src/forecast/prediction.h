@@ -32,6 +32,8 @@ struct Situation {
   std::uint32_t cores = 1;  // of all nodes together; one node a core computes at a time
   LinkSpeed link;
 
+  // What one of the machines would do by itself, without a pool, in batches a second.
+  double alone_batches_per_second() const { return cores / (one_machine() ? 1.0 : nodes) / slot_seconds; }
   // Whether the nodes share their cores. Where there are more nodes than cores, those are one machine's.
   bool one_machine() const { return link.loopback() || cores < nodes; }
 };

@@ -13,7 +13,8 @@ namespace w5xde {
 
 namespace {
 
-// Steps until every node is measured, and steps that count.
+// How much is played, as far as that changes the result: steps until every node is measured, and steps that
+// count.
 constexpr int kStepsBefore = 16, kStepsCounted = 48;
 // By how much what is measured of a link differs from what it is: connections that share one do not get equal
 // parts of it.
@@ -101,8 +102,8 @@ class Stage {
     if (computes(*next)) begin(*next);
   }
 
-  // Whoever had a part in a step knows what that cost, with the link that all had together. Whoever had none
-  // knows what it knew before: one that remembers a link shared stays out while another has it to itself.
+  // Whoever had a part in a step knows what that cost, with the link that all had together, though not in
+  // equal parts. Whoever had none knows what it knew before, and so may stay out for long.
   void use_link(const std::set<NodeId>& busy) {
     const double seconds = static_cast<double>(busy.size()) * options_.step_seconds;
     for (const NodeId id : busy) round_.set_step_seconds(id, about(seconds, kLinkUnsteadiness));

@@ -17,8 +17,8 @@ struct Rehearsal {
     // What a step costs a node beside the computing, with the link to itself: its parameters, and an
     // exchange. All share that link. 0: nothing that shares would reckon with.
     double step_seconds = 0;
-    // A node's times differ by up to this part from what they are on average: for nodes as steady as none is,
-    // the round would not cut steps as it does.
+    // A node's times differ by up to this part from their mean: measured on machines that nodes have to
+    // themselves.
     double unsteadiness = 0.08;
   };
   static Rehearsal of(const Options& options);

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "codec/lossless.h"
 #include "codec/section.h"
+#include "wire/enrolment.h"
 #include "wire/frame.h"
 #include "wire/generic_tensors.h"
 
@@ -26,7 +27,6 @@ constexpr double kGenericHead = 1;
 constexpr double kGenericWriteSeconds = 4e-9, kGenericReadSeconds = 16e-9;
 constexpr double kFrameBytes = kFrameHeaderBytes + kFrameChecksumBytes;
 constexpr double kHeadBytes = 48;  // of a message, about
-constexpr double kSampleCacheBytes = 256 * kMiB;
 
 // Seconds a float takes on one core of an ordinary machine, in and out.
 struct GradientCost {
@@ -141,7 +141,7 @@ void add_samples(const Situation& situation, const LosslessCodec& lossless, Traf
   const LinkSpeed& link = situation.link;
   if (transport.keeps_samples(link.loopback(), link.bytes_per_second) && situation.samples > 0) {
     const double all = static_cast<double>(situation.samples) * sample_bytes;
-    traffic.kept_bytes = std::min(all, kSampleCacheBytes);
+    traffic.kept_bytes = std::min<double>(all, kSampleCacheBytes);
     passing = all == 0 ? 0 : 1 - traffic.kept_bytes / all;
     traffic.slot += batch * number_bytes(situation.samples);
   }

@@ -42,8 +42,8 @@ class GlobalBatch {
   // Goes on from the state of a checkpoint.
   GlobalBatch(const Options& options, const BatchGrowthState& state);
 
-  // The halves of the step that is being added up. They count when it is committed: a checkpoint that is
-  // written before that must not know of them, since the step is done again.
+  // The halves of the step that is being added up. They count when it is committed: a checkpoint written
+  // before must not know of them, because the step is done again.
   void measure(const HalfSum& left, const HalfSum& right, std::uint64_t gradient_floats, ThreadPool* pool) {
     measured_ = noise_;
     measured_->add(left, right, gradient_floats, pool);

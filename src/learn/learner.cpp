@@ -1,14 +1,13 @@
 #include "learn/learner.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "base/errors.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "learn/engine.h"
+#include "learn/engine_library.h"
 
 namespace w5xde {
 
@@ -27,7 +26,7 @@ Learner::Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<
       options_(options),
       pool_(pool),
       floats_(parameters_->floats() + buffers_->floats()),
-      fingerprint_(ModelDescription{parameters_, buffers_}.fingerprint()),
+      fingerprint_(fingerprint_of(ModelDescription{parameters_, buffers_})),
       state_(std::make_shared<AlignedBuffer>(floats_ * sizeof(float))),
       optimizer_(options.optimizer, parameters_) {
   std::memset(state_->data(), 0, floats_ * sizeof(float));
@@ -63,8 +62,8 @@ Status Learner::restore(const BlockSource& blocks, const Counts& counts) {
   for (auto& state : optimizer_.states()) {
     if (Status read = blocks.read("optimizer." + state.name, *parameters_, state.block.values());
         !read.ok()) {
-      return invalid(fmt::format("the checkpoint was made with another optimizer than {}: {}",
-                                 name_of(options_.optimizer.kind), read.error().message));
+      return invalid("the checkpoint was made with another optimizer than {}: {}",
+                     name_of(options_.optimizer.kind), read.error().message);
     }
   }
   return {};
@@ -93,12 +92,6 @@ void Learner::give_back(Reduction::Buffer buffer) {
 Learner::State Learner::free_memory() {
   if (!other_ || other_.use_count() > 1) other_ = std::make_shared<AlignedBuffer>(floats_ * sizeof(float));
   return std::move(other_);
-}
-
-Learner::State Learner::copy() {
-  State memory = free_memory();
-  std::memcpy(memory->data(), state_->data(), floats_ * sizeof(float));
-  return memory;
 }
 
 // Of the floats from `first` on: parameters through the optimizer, buffers by the mean of what changed.
@@ -150,7 +143,11 @@ bool Learner::apply(const AlignedBuffer& sum, std::uint64_t samples, double weig
     if (norm > options_.clip_norm) scale *= options_.clip_norm / (norm + 1e-6);
   }
   // A frame that is not written yet must go on showing the old version.
-  if (state_.use_count() > 1) other_ = std::exchange(state_, copy());
+  if (state_.use_count() > 1) {
+    State copy = free_memory();
+    std::memcpy(copy->data(), state_->data(), floats_ * sizeof(float));
+    other_ = std::exchange(state_, std::move(copy));
+  }
   rate_ = learning_rate();
   optimizer_.begin_step();
   step(state_, 0, all, scale, mean);

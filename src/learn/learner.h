@@ -16,8 +16,8 @@
 
 namespace w5xde {
 
-// The model as the coordinator has it: its floats, and what turns contributions into the next version of
-// them. It has never seen an engine; the checkpoint of step 0 says what the model looks like.
+// The model as the coordinator has it: its floats, and what turns contributions into their next version. The
+// checkpoint of step 0 says what the model looks like.
 class Learner {
  public:
   struct Options {
@@ -45,8 +45,7 @@ class Learner {
   std::uint64_t model_fingerprint() const { return fingerprint_; }
   // Of the next version.
   double learning_rate() const;
-  // The schedule's position and the factor of the rate from here on. Where steps differ in size, the number
-  // of the step does not give them.
+  // Where the schedule is and the rate's factor; needed where steps differ in size.
   struct Pace {
     std::uint64_t schedule_step = 0;
     double factor = 1;
@@ -61,19 +60,17 @@ class Learner {
   static constexpr std::size_t kSpareMax = 32;
   std::vector<Reduction::Buffer>& spare() { return spare_; }
 
-  // One version further: the sum of contributions, divided by its samples and weighted. False, and nothing is
-  // changed (but by parts that were applied before), when the sum is not finite.
+  // One version further: the sum of contributions, divided by its samples and weighted. False, and nothing
+  // changes (but by parts that were applied before), when the sum is not finite.
   bool apply(const AlignedBuffer& sum, std::uint64_t samples, double weight);
 
-  // The same, part by part (not with a clip_norm: it is of the whole gradient): the sum's floats from
-  // stepped() on, each once, until apply() takes the rest. The version at hand stays whole meanwhile; what
-  // optimizers keep does not, so that no checkpoint is taken.
+  // The same, part by part (not with a clip_norm, which needs the whole gradient): the sum's floats from
+  // stepped() on, until apply() takes the rest. No checkpoint meanwhile: optimizer states are half stepped.
   bool apply_part(std::span<const float> sum, std::uint64_t samples);
   std::uint64_t stepped() const { return stepped_; }  // floats of the next version that are there
   const State& next() const { return next_; }         // null while there are none
 
-  // All that a checkpoint has of it. The views are good until the next apply() or
-  // apply_part().
+  // All that a checkpoint has of it. Valid until the next apply() or apply_part().
   std::vector<NamedBlock> blocks() const;
   std::uint64_t optimizer_steps() const { return optimizer_.steps(); }
   std::map<std::string, std::uint64_t> steps_without_gradient() const;
@@ -86,9 +83,8 @@ class Learner {
     return {reinterpret_cast<float*>(state->data()), floats_};
   }
   std::span<float> values() { return floats_of(state_); }
-  // Memory that no frame holds, and a copy of the version at hand in such.
+  // Memory that no frame holds.
   State free_memory();
-  State copy();
   void step(const State& state, std::uint64_t first, std::span<const float> sum, double scale, double mean);
 
   std::shared_ptr<const BlockLayout> parameters_;

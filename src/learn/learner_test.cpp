@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
-#include "learn/no_gradient.h"
+#include "w5xde/no_gradient.h"
 
 namespace w5xde {
 namespace {

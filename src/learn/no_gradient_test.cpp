@@ -1,4 +1,4 @@
-#include "learn/no_gradient.h"
+#include "w5xde/no_gradient.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,11 @@
 // How large a batch is worth its samples.
 //
 // A gradient of n samples is the true one, G, plus noise: E|g|² = |G|² + tr(Σ) / n, where Σ is the covariance
-// of one sample's gradient. The noise scale tr(Σ) / |G|² is the batch at which noise and signal are equal:
-// steps of far fewer samples are mostly noise and gain from more of them, steps of far more waste them
-// (McCandlish et al., An Empirical Model of Large-Batch Training).
+// of one sample's gradient. The noise scale tr(Σ) / |G|² is the batch at which noise and signal are equal;
+// far larger ones waste samples (McCandlish et al., An Empirical Model of Large-Batch Training).
 //
-// The two halves of a step's tree (learn/reduction.h) give both: they agree on the signal, E g₁·g₂ = |G|²,
-// and differ by the noise, E|g₁ - g₂|² = tr(Σ) (1/n₁ + 1/n₂). The halves depend on slot numbers alone, so
-// whoever computed the step, and however it was cut, the estimate has the same bits.
+// The two halves of a step's tree (learn/reduction.h) give both: E g₁·g₂ = |G|² and
+// E|g₁ - g₂|² = tr(Σ) (1/n₁ + 1/n₂). They depend on slot numbers alone: any pool gets the same bits.
 #pragma once
 
 #include <cstdint>

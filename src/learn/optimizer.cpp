@@ -1,14 +1,13 @@
 #include "learn/optimizer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <functional>
 #include <numeric>
 
-#include "learn/no_gradient.h"
+#include "base/errors.h"
+#include "w5xde/no_gradient.h"
 
 namespace w5xde {
 
@@ -16,8 +15,7 @@ namespace {
 
 using Kind = OptimizerOptions::Kind;
 
-// A task's share of a block: large enough for a thread hop to be worth it, and fixed, so that sums over tasks
-// are too.
+// Large enough for a thread hop to be worth it, and fixed, so that sums over tasks are too.
 constexpr std::size_t kFloatsPerTask = 128 * 1024;
 
 // The ranges of one pass. Raw pointers: the loops below must see that nothing aliases.
@@ -95,25 +93,15 @@ Result<Kind> parse_optimizer(std::string_view name) {
   for (const Kind kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
     if (name_of(kind) == name) return kind;
   }
-  return invalid(fmt::format("'{}' is not an optimizer; use sgd, adam or adamw", name));
+  return invalid("'{}' is not an optimizer; use sgd, adam or adamw", name);
 }
 
 std::string_view name_of(Kind kind) {
-  switch (kind) {
-    case Kind::sgd:
-      return "sgd";
-    case Kind::adam:
-      return "adam";
-    case Kind::adamw:
-      return "adamw";
-  }
-  return "unknown";
+  return kind == Kind::sgd ? "sgd" : kind == Kind::adam ? "adam" : "adamw";
 }
 
 Status OptimizerOptions::check() const {
-  const auto refuse = [](const char* what, double value) {
-    return invalid(fmt::format("{} cannot be {}", what, value));
-  };
+  const auto refuse = [](const char* what, double value) { return invalid("{} cannot be {}", what, value); };
   if (!(learning_rate >= 0) || !std::isfinite(learning_rate)) return refuse("a learning rate", learning_rate);
   if (!(momentum >= 0 && momentum < 1)) return refuse("a momentum", momentum);
   if (!(weight_decay >= 0) || !std::isfinite(weight_decay)) return refuse("a weight decay", weight_decay);

@@ -32,16 +32,14 @@ struct OptimizerOptions {
 Result<OptimizerOptions::Kind> parse_optimizer(std::string_view name);
 std::string_view name_of(OptimizerOptions::Kind kind);
 
-// Turns a gradient into a parameter update, in one pass over the block. Element by element the arithmetic is
-// torch.optim's, in its order, so that a step here is a step there but for the last bit of a division. As
-// there, a parameter without a gradient (learn/no_gradient.h) is left as it is, with its state and its own
-// count of steps. The result does not depend on the number of threads.
+// Updates parameters in one pass over the block. The arithmetic is torch.optim's, in its order, but for the
+// last bit of a division. As there, a parameter without a gradient (w5xde/no_gradient.h) is left as it is,
+// with its state and its own count of steps. The result does not depend on the number of threads.
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, const std::shared_ptr<const BlockLayout>& layout);
 
-  // One step. `gradient` is scaled by gradient_scale first (1 / samples, clipping); learning_rate is this
-  // step's.
+  // `gradient` is scaled by gradient_scale first (1 / samples, clipping); learning_rate is this step's.
   void step(std::span<float> parameters, std::span<const float> gradient, float gradient_scale,
             double learning_rate, ThreadPool* pool) {
     begin_step();
@@ -52,8 +50,7 @@ class Optimizer {
   void step_part(std::size_t begin, std::span<float> parameters, std::span<const float> gradient,
                  float gradient_scale, double learning_rate, ThreadPool* pool);
 
-  // How many steps were taken, and in how many of them each parameter of the layout had no gradient; with the
-  // state blocks, all there is to save.
+  // How many steps were taken, and in how many of them each parameter had no gradient.
   std::uint64_t steps() const { return steps_; }
   std::span<const std::uint64_t> steps_without_gradient() const { return without_gradient_; }
   void set_steps(std::uint64_t steps, std::span<const std::uint64_t> without_gradient = {});
@@ -79,8 +76,7 @@ class Optimizer {
   std::uint64_t steps_ = 0;
 };
 
-// The Euclidean norm of the gradient times `scale`, in double, over blocks of fixed size in fixed order: the
-// same for any number of threads.
+// The Euclidean norm of the gradient times `scale`; the same bits for any number of threads.
 double norm_of(std::span<const float> gradient, double scale, ThreadPool* pool);
 
 }  // namespace w5xde

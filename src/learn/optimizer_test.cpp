@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "learn/no_gradient.h"
+#include "w5xde/no_gradient.h"
 
 namespace w5xde {
 namespace {

@@ -1,11 +1,10 @@
 #include "learn/reduction.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <utility>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -40,22 +39,16 @@ void add_floats(std::span<float> left, std::span<const float> right, ThreadPool*
   });
 }
 
-Sums add(const Sums& left, const Sums& right) {
-  return {left.loss + right.loss, left.samples + right.samples};
-}
-
 Status Reduction::add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool,
                       std::vector<Buffer>& spare) {
-  if (!block.valid() || block.first_slot >= slots_ || (block.cut_off() && block.end() != slots_)) {
-    return invalid(fmt::format("slots {} + {} are not a block of a step of {}", block.first_slot,
-                               block.slot_count, slots_));
-  }
+  if (!block.valid() || block.first_slot >= slots_ || (block.cut_off() && block.end() != slots_))
+    return invalid("slots {} + {} are not a block of a step of {}", block.first_slot, block.slot_count,
+                   slots_);
   const auto next = pending_.lower_bound({block.first_slot, 0});
   const bool overlaps_next = next != pending_.end() && next->first.first_slot < block.end();
   const bool overlaps_previous = next != pending_.begin() && std::prev(next)->first.end() > block.first_slot;
-  if (overlaps_next || overlaps_previous) {
-    return invalid(fmt::format("slots {} + {} are already in", block.first_slot, block.slot_count));
-  }
+  if (overlaps_next || overlaps_previous)
+    return invalid("slots {} + {} are already in", block.first_slot, block.slot_count);
 
   block.slot_count = block.tree_slots();  // past the step's end there is nothing
   Pending node{std::move(values), sums};

@@ -1,12 +1,11 @@
 // The sum of a step, always in the same order.
 //
-// A step has slots 0 … n-1. They are the leaves of a binary tree: the slots of an aligned block (2^k slots
-// from a multiple of 2^k on) lie under one node of it, the block's two halves under that node's two children.
-// The value of a node is the sum of its children's; a child without slots (past n) adds nothing. The root is
-// the step's sum.
+// A step has slots 0 … n-1. They are the leaves of a binary tree: an aligned block (2^k slots from a multiple
+// of 2^k on) lies under one node of it. The value of a node is the sum of its children's; a child without
+// slots (past n) adds nothing. The root is the step's sum.
 //
-// Floating-point addition is not associative, so a sum depends on its tree. Here the tree depends on slot
-// numbers alone: who computed a block, in what order blocks arrive, and how large they are change no bit.
+// Floating-point addition is not associative. The tree depends on slot numbers alone: who computed a block,
+// in what order blocks arrive, and how large they are change no bit.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +19,22 @@
 #include "base/bytes.h"
 #include "base/slot_block.h"
 #include "base/thread_pool.h"
+#include "w5xde/engine.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// What travels up the tree: floats (gradient and buffer changes in one flat span), and exact counts beside
-// them.
-struct Sums {
-  double loss = 0;
-  std::uint64_t samples = 0;
-};
+// What travels up the tree is floats (gradient and buffer changes in one flat span), and Sums beside them.
 
-// left += right, for everything that is summed.
+// left += right.
 void add_floats(std::span<float> left, std::span<const float> right, ThreadPool* pool);
-Sums add(const Sums& left, const Sums& right);
 
 // The sum of one of the two halves that a step's tree has below its root.
 struct HalfSum {
   std::span<const float> values;
   Sums sums;
 };
-// Looks at the halves just before they are added up. A step of one slot has none, nor has one that came as
-// one block.
+// Called just before the halves are added up; never for a step of one slot, or one that came as one block.
 using WatchHalves = std::function<void(const HalfSum& left, const HalfSum& right)>;
 
 // A block that still arrives: its first `landed` floats are here.
@@ -52,11 +45,8 @@ struct Landing {
   std::uint64_t samples = 0;
 };
 
-// Adds up the blocks of one step as they come. Buffers are handed over and handed back; none is allocated or
-// copied.
-//
-// Floats do not mix, so that a part of them may be added up before the rest is there: take_part() gives the
-// sum of what is here of every slot, from the first float on.
+// Adds up the blocks of one step as they come, in the buffers that they came in. take_part() gives the sum of
+// the first floats of every slot while the rest still arrives.
 class Reduction {
  public:
   using Buffer = std::unique_ptr<AlignedBuffer>;
@@ -69,8 +59,7 @@ class Reduction {
   Status add(SlotBlock block, Buffer values, const Sums& sums, ThreadPool* pool, std::vector<Buffer>& spare);
 
   bool complete() const;
-  // The step's sum; complete() only. Floats that were taken before are of no use in it. The reduction is
-  // empty afterwards and may be used for the next step.
+  // The step's sum; complete() only. Floats that were taken before are of no use in it. Empty afterwards.
   Buffer take(Sums& sums);
 
   // What is here of every slot beyond what was taken, with blocks that still arrive; no two blocks overlap.

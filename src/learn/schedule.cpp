@@ -1,11 +1,11 @@
 #include "learn/schedule.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numbers>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -18,9 +18,8 @@ bool read_number(std::string_view text, T& number) {
 }
 
 Error not_a_schedule(std::string_view text) {
-  return invalid(fmt::format(
-      "'{}' is not a schedule; use constant, step:EVERY,GAMMA or cosine, and add +warmup:STEPS to any",
-      text));
+  return invalid(
+      "'{}' is not a schedule; use constant, step:EVERY,GAMMA or cosine, and add +warmup:STEPS to any", text);
 }
 
 }  // namespace

@@ -8,9 +8,8 @@
 
 namespace w5xde {
 
-// The learning rate of a step, as a factor of the base rate: a linear warm-up, then one of the usual courses.
-// The same numbers as PyTorch's StepLR, CosineAnnealingLR and LinearLR, computed from the step alone, so a
-// resumed run needs no state.
+// The learning rate of a step, as a factor of the base rate: a linear warm-up, then a course. The same
+// numbers as PyTorch's StepLR, CosineAnnealingLR and LinearLR, from the step alone: resuming needs no state.
 struct Schedule {
   enum class Course { constant, step, cosine };
 

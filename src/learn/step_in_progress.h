@@ -13,10 +13,9 @@ namespace w5xde {
 // The sync step that nodes compute just now: the sum of the contributions that are here, those that still
 // land, and whether the step could still be left.
 //
-// Parts of it may be taken while the rest lands: what is here of every slot is added up and stepped, and on
-// its way to the nodes. Both directions of a link are busy then, instead of one after the other. Floats do
-// not mix in a step (but in a norm, for clipping), so that the bits are the same. Nor does it matter who
-// brings the rest of a block whose node is lost: a contribution is the same whoever computes it.
+// Parts of it may be taken while the rest lands: what is here of every slot is stepped and on its way to the
+// nodes, so both directions of a link are busy. The bits are the same: floats do not mix in a step (but in a
+// norm, for clipping), and a contribution is the same whoever computes it.
 class StepInProgress {
  public:
   explicit StepInProgress(ThreadPool* pool) : pool_(pool) {}
@@ -59,8 +58,7 @@ class StepInProgress {
   // Some node may compute with the step's parameters.
   void set_out() { out_ = true; }
   bool is_out() const { return out_; }
-  // A contribution to it counts that changed error feedback: a checkpoint of the version before would miss
-  // it.
+  // A contribution that counts changed error feedback: a checkpoint of the version before would miss it.
   void feedback_changed() { feedback_changed_ = true; }
   bool has_changed_feedback() const { return feedback_changed_; }
 

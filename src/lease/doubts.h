@@ -10,11 +10,7 @@
 namespace w5xde {
 
 // Answers that are not finite: either the run has diverged, or their sender is broken. Another node computes
-// the same slots and decides. Two different nodes that say the same are believed; a node that another one
-// refutes is broken.
-//
-// `who` is what a node is called. It stays the same when the node leaves and joins again, its NodeId does
-// not.
+// the same slots and decides. `who` is a node's name, which it keeps when it leaves and joins again.
 class Doubts {
  public:
   enum class Said { once, twice_by_one, by_two };

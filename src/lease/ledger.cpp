@@ -27,6 +27,11 @@ void Ledger::close(SlotBlock block) {
   open_slots_ -= block.slot_count;
 }
 
+Ledger::Entry* Ledger::find(SlotBlock block) {
+  const auto found = entries_.find(block.first_slot);
+  return found == entries_.end() || found->second.block != block ? nullptr : &found->second;
+}
+
 SlotBlock Ledger::split(Entry& entry) {
   const std::uint32_t half = entry.block.tree_slots() / 2;
   const SlotBlock upper{entry.block.first_slot + half, entry.block.slot_count - half};
@@ -70,40 +75,26 @@ bool Ledger::lease(std::uint32_t slots_max, Grant& grant, std::uint32_t slots_mi
 }
 
 bool Ledger::lease_block(const Grant& grant) {
-  const auto found = entries_.find(grant.block.first_slot);
-  if (found == entries_.end() || found->second.block != grant.block || !found->second.open()) return false;
+  Entry* entry = find(grant.block);
+  if (entry == nullptr || !entry->open()) return false;
   close(grant.block);
-  found->second.holders.push_back(grant);
+  entry->holders.push_back(grant);
   return true;
 }
 
 void Ledger::lease_again(const Grant& grant) {
   Entry& entry = entries_.at(grant.block.first_slot);
-  assert(entry.block == grant.block && !entry.answered && !entry.holders.empty());
+  assert(entry.block == grant.block && !entry.holders.empty());
   entry.holders.push_back(grant);
 }
 
 bool Ledger::answer(SlotBlock block) {
-  const auto found = entries_.find(block.first_slot);
-  if (found == entries_.end() || found->second.block != block) return false;
-  Entry& entry = found->second;
-  if (entry.answered || entry.holders.empty()) return false;
-  entry.answered = true;
-  entry.holders.clear();
+  Entry* entry = find(block);
+  if (entry == nullptr || entry->holders.empty()) return false;
+  entry->answered = true;
+  entry->holders.clear();
   answered_slots_ += block.slot_count;
   return true;
-}
-
-bool Ledger::balanced() const {
-  std::uint32_t next = 0, open = 0, answered = 0;
-  for (const auto& [first, entry] : entries_) {
-    if (first != next || entry.block.first_slot != first || (entry.answered && !entry.holders.empty()))
-      return false;
-    next = entry.block.end();
-    if (entry.open()) open += entry.block.slot_count;
-    if (entry.answered) answered += entry.block.slot_count;
-  }
-  return next == slots_ && open == open_slots_ && answered == answered_slots_;
 }
 
 template <class Gone>
@@ -114,9 +105,9 @@ std::uint32_t Ledger::void_leases(Entry& entry, const Gone& gone) {
 }
 
 std::uint32_t Ledger::reject(SlotBlock block, LeaseId lease) {
-  const auto found = entries_.find(block.first_slot);
-  if (found == entries_.end() || found->second.block != block) return 0;
-  return void_leases(found->second, [&](const Grant& holder) { return holder.lease == lease; });
+  Entry* entry = find(block);
+  if (entry == nullptr) return 0;
+  return void_leases(*entry, [&](const Grant& holder) { return holder.lease == lease; });
 }
 
 std::uint32_t Ledger::release(NodeId node) {

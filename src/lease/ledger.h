@@ -1,8 +1,7 @@
 // Who has which slots of a step.
 //
-// A slot is open, leased, or answered; when every slot of a step is answered, the step may be committed.
-// Slots move in aligned blocks: a lease takes a block, and cuts a larger one when it has to. A block may be
-// leased to two nodes at once (a straggler's block goes to a second one); the first answer counts, and no
+// A slot is open, leased, or answered. Slots move in aligned blocks: a lease takes a block, and cuts a larger
+// one when it has to. A straggler's block may be leased to a second node; the first answer counts, and no
 // slot is ever answered twice.
 #pragma once
 
@@ -46,8 +45,7 @@ class Ledger {
     bool open() const { return !answered && holders.empty(); }
   };
 
-  // No block has more than `block_slots_max` slots, a power of two. The one that the step's end cuts off is
-  // as long as that leaves it: a node that computes the whole step has one lease, and one answer.
+  // No block has more than `block_slots_max` slots, a power of two; the step's end may cut off the last one.
   explicit Ledger(std::uint32_t slots, std::uint32_t block_slots_max = 1u << 31);
 
   std::uint32_t slots() const { return slots_; }
@@ -60,7 +58,7 @@ class Ledger {
   bool lease(std::uint32_t slots_max, Grant& grant, std::uint32_t slots_min = 1);
   // Leases the very block that `grant` names. False: it is not open, or was cut since.
   bool lease_block(const Grant& grant);
-  // Leases a block that is out a second time.
+  // Leases a block that is out once more.
   void lease_again(const Grant& grant);
 
   // True: the block is answered now, and other leases of it are void. False: it was answered before, or is no
@@ -69,18 +67,17 @@ class Ledger {
   // This slot, which is open, needs no answer: it was committed before the run was resumed.
   void skip(std::uint32_t slot);
   // An answer that is of no use: the lease is void, and the block open again unless another node has it too.
-  // Returns how many slots were opened.
+  // Returns how many slots were opened, as release() does.
   std::uint32_t reject(SlotBlock block, LeaseId lease);
-  // All leases of a node that is gone are void. Returns how many slots were opened.
+  // All leases of a node that is gone are void.
   std::uint32_t release(NodeId node);
-
-  // Every slot is in exactly one entry, and the counts are those of the entries. For tests.
-  bool balanced() const;
 
   // In the order of their slots.
   const std::map<std::uint32_t, Entry>& entries() const { return entries_; }
 
  private:
+  // Null where this is no block, or was cut since.
+  Entry* find(SlotBlock block);
   // Cuts a block that was just closed in two. It keeps the lower part; the upper one is open.
   SlotBlock split(Entry& entry);
   template <class Gone>

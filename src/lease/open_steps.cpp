@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace w5xde {
 
-OpenSteps::OpenSteps(Options options)
-    : options_(std::move(options)),
-      step_slots_(options_.slots),
-      front_(options_.slots.first_step),
-      next_(options_.slots.first_step) {}
+OpenSteps::OpenSteps(const RoundOptions& options)
+    : options_(options),
+      step_slots_({.slots = options.slots,
+                   .first_step = options.first_step,
+                   .first_slot = options.first_slot,
+                   .slots_total = options.slots_total,
+                   .steps_total = options.steps_total}),
+      next_(options.first_step) {}
 
 Step* OpenSteps::find(Work work, std::uint64_t number) {
   if (work == Work::evaluate) return evaluation_ ? &*evaluation_ : nullptr;
@@ -18,8 +20,9 @@ Step* OpenSteps::find(Work work, std::uint64_t number) {
   return found == steps_.end() || found->number != number ? nullptr : &*found;
 }
 
-bool OpenSteps::front_complete() const {
-  return !steps_.empty() && steps_.front().number == front_ && steps_.front().ledger.complete();
+std::optional<Instant> OpenSteps::begun(const Grant& grant) {
+  const Step* step = find(grant.work, grant.step);
+  return step == nullptr ? std::nullopt : std::optional(step->begun);
 }
 
 Ledger OpenSteps::ledger_of(std::uint64_t step) const {
@@ -37,23 +40,19 @@ Ledger OpenSteps::ledger_of(std::uint64_t step) const {
 void OpenSteps::open(Instant now) {
   steps_.push_back({.number = next_, .begun = now, .ledger = ledger_of(next_)});
   ++next_;
-  find_front();
 }
 
 void OpenSteps::close_front(Instant now) {
   steps_.pop_front();
-  ++front_;
   if (!steps_.empty()) steps_.front().begun = now;
 }
 
 void OpenSteps::close(std::uint64_t number) {
   steps_.erase(std::ranges::lower_bound(steps_, number, {}, &Step::number));
-  find_front();
 }
 
 void OpenSteps::drop_complete_back() {
   if (steps_.back().ledger.complete()) steps_.pop_back();
-  find_front();
 }
 
 std::uint32_t OpenSteps::release(NodeId node) {
@@ -61,23 +60,6 @@ std::uint32_t OpenSteps::release(NodeId node) {
   for (Step& step : steps_) opened += step.ledger.release(node);
   if (evaluation_) evaluation_->ledger.release(node);
   return opened;
-}
-
-std::string OpenSteps::imbalance(const std::function<bool(const Grant&)>& holds) const {
-  const auto look_at = [&](const Step& step) -> std::string {
-    if (!step.ledger.balanced()) return "the slots of step " + std::to_string(step.number) + " do not add up";
-    for (const auto& [first, entry] : step.ledger.entries()) {
-      for (const Grant& grant : entry.holders) {
-        if (!grant.is_of(step.work, step.number) || grant.block != entry.block || !holds(grant))
-          return "nobody holds lease " + std::to_string(grant.lease);
-      }
-    }
-    return {};
-  };
-  for (const Step& step : steps_) {
-    if (std::string wrong = look_at(step); !wrong.empty()) return wrong;
-  }
-  return evaluation_ ? look_at(*evaluation_) : std::string();
 }
 
 }  // namespace w5xde

@@ -2,12 +2,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <optional>
-#include <string>
 
-#include "base/clock.h"
-#include "base/slot_block.h"
+#include "base/mode.h"
 #include "lease/ledger.h"
 #include "lease/step_slots.h"
 
@@ -21,18 +18,27 @@ struct Step {
   Ledger ledger;
 };
 
+// What a round leases, and to whom.
+struct RoundOptions {
+  Mode mode = Mode::sync;
+  std::uint32_t slots = 8;                   // of a step
+  std::uint64_t slots_total = 0;             // of the run; 0: no end. The last step may be shorter
+  std::uint64_t first_step = 0;              // a resumed run goes on here,
+  std::uint64_t first_slot = 0;              // with this slot,
+  SlotRanges slots_ahead = {};               // async: but not with these, which are committed already
+  std::uint32_t grain = 0;                   // slots of every lease, a power of two; 0: as suits the node
+  std::uint64_t steps_total = 0;             // of the run; 0: no end in steps
+  std::uint32_t lease_slots_max = 1u << 31;  // a power of two. A larger lease would not fit in a frame
+  bool halves = false;   // no lease is of a whole step: its two halves are computed by themselves
+  bool fastest = false;  // sync: as Roster::Options has it
+  bool lanes = true;     // likewise
+};
+
 // The steps whose slots are leased now, each with its ledger, and the evaluation, if there is one. sync has
 // two: the front step, which is computed, and the one ahead, whose leases are on their way.
 class OpenSteps {
  public:
-  struct Options {
-    StepSlots::Options slots;
-    SlotRanges slots_ahead;  // async: slots of the run that are committed already
-    std::uint32_t lease_slots_max = 1u
-                                    << 31;  // no lease has more, a power of two: it would not fit in a frame
-    bool halves = false;  // no lease is of a whole step: its two halves are computed by themselves
-  };
-  explicit OpenSteps(Options options);
+  explicit OpenSteps(const RoundOptions& options);
 
   std::deque<Step>& training() { return steps_; }
   const std::deque<Step>& training() const { return steps_; }
@@ -40,12 +46,14 @@ class OpenSteps {
   const std::optional<Step>& evaluation() const { return evaluation_; }
   // The step, or null when it is not open.
   Step* find(Work work, std::uint64_t number);
+  // When the lease's step began, if that is still open.
+  std::optional<Instant> begun(const Grant& grant);
 
   StepSlots& slots() { return step_slots_; }
   const StepSlots& slots() const { return step_slots_; }
   // sync: the step that is computed; async: the oldest that is open.
-  std::uint64_t front() const { return front_; }
-  bool front_complete() const;
+  std::uint64_t front() const { return steps_.empty() ? next_ : steps_.front().number; }
+  bool front_complete() const { return !steps_.empty() && steps_.front().ledger.complete(); }
   // Every step of the run has been opened.
   bool all_opened() const { return step_slots_.slots_of(next_) == 0; }
 
@@ -60,18 +68,13 @@ class OpenSteps {
   // The node's leases are void. Returns how many training slots are open again.
   std::uint32_t release(NodeId node);
 
-  // What does not fit together, or nothing. `holds`: whether a node holds this lease. For tests.
-  std::string imbalance(const std::function<bool(const Grant&)>& holds) const;
-
  private:
   Ledger ledger_of(std::uint64_t step) const;
-  void find_front() { front_ = steps_.empty() ? next_ : steps_.front().number; }
 
-  Options options_;
+  RoundOptions options_;
   StepSlots step_slots_;
   std::deque<Step> steps_;  // by number
   std::optional<Step> evaluation_;
-  std::uint64_t front_;
   std::uint64_t next_;  // to be opened
 };
 

@@ -3,13 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lease/tuning.h"
-
 namespace w5xde {
-
-bool Pace::warm() const {
-  return answers >= kWarmUp;
-}
 
 Instant Pace::could_begin(const Grant& grant, std::optional<Instant> step_begun) {
   return step_begun ? std::max(grant.since, *step_begun) : grant.since;
@@ -29,7 +23,8 @@ void Pace::measure(const Grant& grant, std::optional<Instant> step_begun, const 
   // A plain mean at first. The very first answer, with everything cold, is forgotten when there is a second.
   const double mean = 1.0 / static_cast<double>(std::max<std::uint64_t>(answers, 1));
   ++answers;
-  const double smoothing = std::max(mean, std::clamp(seconds / kMeanSeconds, kSmoothingMin, kSmoothingMax));
+  const double smoothing =
+      std::max(mean, std::clamp(seconds / kHorizonSeconds, kSmoothingMin, kSmoothingMax));
   const auto learn = [&](double& estimate, double measured) {
     estimate = estimate == 0 ? measured : estimate + smoothing * (measured - estimate);
   };
@@ -58,7 +53,7 @@ double Pace::trust() const {
   if (unused_seconds == 0) return 1;
   const double cost = std::max(first_lag, step_seconds) + seconds_per_slot;
   // Never 0, which would mean that it was not measured.
-  return std::max(1e-6, std::exp(-unused_seconds / (kCostsBetweenTries * cost)));
+  return std::max(1e-6, std::exp(-unused_seconds * kSmallPart / cost));
 }
 
 std::uint32_t Pace::portion_of(std::uint32_t share, std::uint32_t lanes_now) const {

@@ -1,5 +1,4 @@
-// What is known of one node: how fast it computes, what work costs it beside the computing, and how sure that
-// is.
+// What is known of one node: how fast it computes, what its work costs beside that, and how sure it is.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 
 #include "base/clock.h"
 #include "lease/ledger.h"
+#include "lease/tuning.h"
 
 namespace w5xde {
 
@@ -20,17 +20,16 @@ struct Computing {
 struct Pace {
   double seconds_per_slot = 0;  // of computing; 0: not measured yet
   std::uint64_t answers = 0;
-  Instant answered_at;      // last
-  double turnaround = 0;    // seconds a slot, from the lease (or the step's begin) to the answer
-  double deviation = 0.25;  // of a lease's seconds from the estimate, relative
+  Instant answered_at;    // last
+  double turnaround = 0;  // seconds a slot, from the lease (or the step's begin) to the answer
+  double deviation = kDeviationUnmeasured;  // of a lease's seconds from the estimate, relative
   // Seconds that the first answer of a step, and each one after it, took longer than the computing.
   double first_lag = 0;
   double next_lag = 0;
 
   // Said by who knows the link. What a lease and its answer cost; not said: more than any computing.
   double exchange_seconds = std::numeric_limits<double>::infinity();
-  // What a step costs the node beside the computing, however little it computes of it: its parameters, and
-  // one exchange.
+  // What a step costs the node beside the computing: its parameters, and one exchange.
   double step_seconds = 0;
   // What it takes to bring the node in after others worked: the parameters and samples that it lacks then.
   double swap_in_seconds = 0;
@@ -41,21 +40,19 @@ struct Pace {
   std::uint32_t lanes_max = 1;  // of those that it might have used
 
   bool measured() const { return answers > 0; }
-  bool warm() const;
+  bool warm() const { return answers >= kWarmUp; }
 
   // A lease was answered. `step_begun` is of its step, if that is still open.
   void measure(const Grant& grant, std::optional<Instant> step_begun, const Computing& computing,
                Instant now);
 
-  // How much of the costs that were measured still counts, from 1 down to 0. What is known of a node that was
-  // not used for long may not hold any more (its machine stood still, a link was full), and only trying it
-  // shows that.
+  // How much of the measured costs still counts, from 1 down to 0. What is known of a node that was not used
+  // for long may not hold any more (a link was full), and only trying it shows that.
   double trust() const;
   // The step's begin, or the lease if that is later: since then the node could compute.
   static Instant could_begin(const Grant& grant, std::optional<Instant> step_begun);
-  // How many slots of `share` the node gets at once: half, so that the rest can still go to another if this
-  // one turns out slow; all, where its last leases say that it will not be off by more than an exchange
-  // costs.
+  // How many slots of `share` the node gets at once: half, so that the rest can go to another if this one
+  // turns out slow; all, where its last leases deviated by less than an exchange costs.
   std::uint32_t portion_of(std::uint32_t share, std::uint32_t lanes_now) const;
 };
 

@@ -1,6 +1,9 @@
 #include "lease/roster.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -9,19 +12,8 @@
 namespace w5xde {
 
 std::string_view name_of(Standing standing) {
-  switch (standing) {
-    case Standing::standby:
-      return "standby";
-    case Standing::catching_up:
-      return "catching up";
-    case Standing::working:
-      return "working";
-    case Standing::late:
-      return "late";
-    case Standing::leaving:
-      return "leaving";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"standby", "catching up", "working", "late", "leaving"};
+  return kNames[static_cast<std::size_t>(standing)];
 }
 
 std::uint32_t Member::held_slots() const {
@@ -30,15 +22,14 @@ std::uint32_t Member::held_slots() const {
   return slots;
 }
 
-std::uint32_t Member::held_slots(Work work, std::uint64_t step) const {
-  std::uint32_t slots = 0;
-  for (const Grant& grant : held) slots += grant.is_of(work, step) ? grant.block.slot_count : 0;
-  return slots;
-}
-
-std::size_t Member::held_leases(Work work, std::uint64_t step) const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(held, [&](const Grant& grant) { return grant.is_of(work, step); }));
+Member::Holding Member::holding(Work work, std::uint64_t step) const {
+  Holding holding;
+  for (const Grant& grant : held) {
+    if (!grant.is_of(work, step)) continue;
+    if (holding.leases++ == 0) holding.first = &grant;
+    holding.slots += grant.block.slot_count;
+  }
+  return holding;
 }
 
 void Roster::join(NodeId node, const Place& place, double swap_in_seconds) {
@@ -58,7 +49,7 @@ void Roster::join(NodeId node, const Place& place, double swap_in_seconds) {
     machine.nodes.push_back(node);
     member.resting = machine.nodes.size() > places(machine);
   }
-  if (options_.fastest && swap_in_seconds > kFreeSwapInSeconds && !estimated_from_) team_.probe();
+  if (options_.fastest && swap_in_seconds > kShortSeconds && !estimated_from_) team_.probe();
   team_.disturbed();
   member.standing = standing_of(member);
 }
@@ -118,26 +109,26 @@ std::size_t Roster::working() const {
 std::uint32_t Roster::lanes(const Member& member) const {
   const auto machine = machines_.find(member.place.machine);
   if (machine == machines_.end()) return std::max(1u, member.place.lanes);
-  const auto working = static_cast<std::uint32_t>(std::ranges::count_if(
-      machine->second.nodes, [this](NodeId node) { return members_.at(node).works(); }));
+  const auto working = static_cast<std::uint32_t>(count(machine->second, &Member::works));
   return std::max(1u, machine->second.lanes / std::max(1u, working));
 }
 
-double Roster::mean_seconds_per_slot(const std::function<bool(const Member&)>& counts) const {
+double Roster::mean_seconds_per_slot(bool of_working) const {
   double speed = 0, measured = 0;
   for (const auto& [node, member] : members_) {
-    if (member.pace.seconds_per_slot == 0 || !counts(member)) continue;
+    if (member.pace.seconds_per_slot == 0 || (of_working && !member.works())) continue;
     speed += 1 / member.pace.seconds_per_slot;
     ++measured;
   }
   return measured > 0 ? measured / speed : 0;
 }
 
-double Roster::mean_seconds_per_slot() const {
-  return mean_seconds_per_slot([](const Member&) { return true; });
-}
-
 // ---- Turns
+
+std::size_t Roster::count(const Machine& machine, bool (Member::*is)() const) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(machine.nodes, [&](NodeId other) { return (members_.at(other).*is)(); }));
+}
 
 // How many of a machine's nodes work at once.
 std::size_t Roster::places(const Machine& machine) const {
@@ -187,22 +178,19 @@ std::size_t Roster::workers() const {
   std::size_t workers = 0;
   for (const auto& [node, member] : members_)
     workers += !machines_.contains(member.place.machine) && member.present() ? 1U : 0U;
-  for (const auto& [name, machine] : machines_) {
-    const auto present =
-        std::ranges::count_if(machine.nodes, [this](NodeId node) { return members_.at(node).present(); });
-    workers += std::min<std::size_t>(machine.lanes, static_cast<std::size_t>(present));
-  }
+  for (const auto& [name, machine] : machines_)
+    workers += std::min<std::size_t>(machine.lanes, count(machine, &Member::present));
   return workers;
 }
 
 bool Roster::expensive_swap_ins() const {
   return std::ranges::any_of(
-      members_, [](const auto& entry) { return entry.second.pace.swap_in_seconds > kFreeSwapInSeconds; });
+      members_, [](const auto& entry) { return entry.second.pace.swap_in_seconds > kShortSeconds; });
 }
 
 TeamSize::Pool Roster::pool(std::uint32_t step_slots) const {
   // Of those who work: others were measured when they had other cores, perhaps.
-  const double mean = mean_seconds_per_slot([](const Member& member) { return member.works(); });
+  const double mean = mean_seconds_per_slot(true);
   TeamSize::Pool pool{.workers = workers(),
                       .compute_seconds = step_slots * (mean > 0 ? mean : mean_seconds_per_slot())};
   std::set<std::string> links, machines;
@@ -221,7 +209,7 @@ TeamSize::Pool Roster::pool(std::uint32_t step_slots) const {
   pool.machines = std::max<std::size_t>(1, machines.size());
   // One node has no use for all of a machine's cores where its share is done sooner than lanes are woken.
   const double share_seconds = pool.compute_seconds * lanes / static_cast<double>(pool.machines);
-  if (!options_.lanes || share_seconds <= kOneLaneSeconds)
+  if (!options_.lanes || share_seconds <= kShortSeconds)
     pool.machines = std::max<std::size_t>(1, pool.workers);
   return pool;
 }
@@ -313,20 +301,15 @@ void Roster::step_done(double seconds, std::uint32_t step_slots) {
 std::string Roster::machine_reason(NodeId node) const {
   const auto machine = machines_.find(members_.at(node).place.machine);
   if (machine == machines_.end()) return {};
-  std::size_t working = 0;
-  std::string name;
-  for (const NodeId other : machine->second.nodes) {
-    const Member& member = members_.at(other);
-    if (!member.works()) continue;
-    ++working;
-    name = member.place.name;
-  }
-  if (working == 0) return {};
-  const bool turns = !limited() || team_rotates_;
-  const std::string who = working == 1 && limited() ? name + " computes with all cores of this machine"
-                          : working == 1            ? name + " computes on this machine"
-                                         : std::to_string(working) + " nodes have the cores of this machine";
-  return who + (turns ? "; its nodes work in turns" : "");
+  const auto& nodes = machine->second.nodes;
+  const auto works = std::ranges::find_if(nodes, [&](NodeId other) { return members_.at(other).works(); });
+  if (works == nodes.end()) return {};
+  const std::size_t working = count(machine->second, &Member::works);
+  const std::string who = working > 1
+                              ? fmt::format("{} nodes have the cores of this machine", working)
+                              : fmt::format("{} computes {} this machine", members_.at(*works).place.name,
+                                            limited() ? "with all cores of" : "on");
+  return who + (!limited() || team_rotates_ ? "; its nodes work in turns" : "");
 }
 
 std::string Roster::reason(NodeId node) const {
@@ -345,8 +328,7 @@ std::string Roster::reason(NodeId node) const {
   if (std::string machine = machine_reason(node); !machine.empty()) return machine;
   if (working() == 0) return "who works in the next step is not decided yet";
   if (mean_seconds_per_slot() == 0) return "one node finds out first what a step costs";
-  return std::to_string(working()) + " of " + std::to_string(members_.size()) +
-         " nodes work: with more a step would take longer";
+  return fmt::format("{} of {} nodes work: with more a step would take longer", working(), members_.size());
 }
 
 }  // namespace w5xde

@@ -4,12 +4,10 @@
 //   machine    nodes that share cores. One node can use all of them (its lanes), or several share them
 //   turn       where a machine has more nodes than can work and bringing one in is free, they work in turns
 //   team       the nodes that work where fewer than all make a step faster (lease/team_size.h)
-//   swap-in    what it takes to bring a node in (Pace::swap_in_seconds). Where it is expensive those who work
-//   stay
+//   swap-in    bringing a node in (Pace::swap_in_seconds). Where it is expensive, those who work stay
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -62,8 +60,13 @@ struct Member {
   bool works() const { return standing == Standing::working; }
   bool present() const { return standing != Standing::late && standing != Standing::leaving; }
   std::uint32_t held_slots() const;
-  std::uint32_t held_slots(Work work, std::uint64_t step) const;
-  std::size_t held_leases(Work work, std::uint64_t step) const;
+
+  // What it holds of one step.
+  struct Holding {
+    std::uint32_t slots = 0, leases = 0;
+    const Grant* first = nullptr;
+  };
+  Holding holding(Work work, std::uint64_t step) const;
 };
 
 class Roster {
@@ -112,8 +115,8 @@ class Roster {
   std::size_t working() const;
   // How many of its machine's lanes the node has, shared with the others there that work; 1 at least.
   std::uint32_t lanes(const Member& member) const;
-  // Of all nodes that were measured; 0: none was.
-  double mean_seconds_per_slot() const;
+  // Of all nodes that were measured, or of those that work; 0: none was.
+  double mean_seconds_per_slot(bool of_working = false) const;
 
  private:
   struct Machine {
@@ -123,8 +126,9 @@ class Roster {
   };
 
   Standing standing_of(const Member& member) const;
-  double mean_seconds_per_slot(const std::function<bool(const Member&)>& counts) const;
   bool may_work(const Member& member) const { return member.present() && !member.resting; }
+  // How many nodes of the machine work, or are present.
+  std::size_t count(const Machine& machine, bool (Member::*is)() const) const;
   std::size_t workers() const;
   std::size_t places(const Machine& machine) const;
   bool turn_over(const Machine& machine, const std::vector<NodeId>& present, Instant now,

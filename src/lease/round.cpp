@@ -1,5 +1,7 @@
 #include "lease/round.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -14,14 +16,7 @@ namespace w5xde {
 // Where nobody waits for anybody (async) there is no step to make shorter: all work.
 Round::Round(const Options& options)
     : options_(options),
-      steps_({.slots = {.slots = options.slots,
-                        .first_step = options.first_step,
-                        .first_slot = options.first_slot,
-                        .slots_total = options.slots_total,
-                        .steps_total = options.steps_total},
-              .slots_ahead = options.slots_ahead,
-              .lease_slots_max = options.lease_slots_max,
-              .halves = options.halves}),
+      steps_(options),
       roster_({.fastest = options.fastest && options.mode == Mode::sync, .lanes = options.lanes}) {}
 
 void Round::grow(std::uint64_t step, std::uint32_t slots) {
@@ -68,11 +63,6 @@ void Round::heard_from(NodeId node) {
   ++answers_since_;
 }
 
-void Round::measure(Member& member, const Grant& grant, const Computing& computing, Instant now) {
-  const Step* step = steps_.find(grant.work, grant.step);
-  member.pace.measure(grant, step == nullptr ? std::nullopt : std::optional(step->begun), computing, now);
-}
-
 Round::Verdict Round::answer(NodeId node, LeaseId lease, SlotBlock block, const Computing& computing,
                              Instant now) {
   Member* member = roster_.find(node);
@@ -83,13 +73,15 @@ Round::Verdict Round::answer(NodeId node, LeaseId lease, SlotBlock block, const 
   if (found == member->held.end()) {
     // Leased once (lease numbers are never reused), and void since: its step was committed without it.
     ++duplicates_dropped_;
-    if (member->missed && member->missed->lease == lease)
-      measure(*member, *std::exchange(member->missed, std::nullopt), computing, now);
+    if (member->missed && member->missed->lease == lease) {
+      const Grant missed = *std::exchange(member->missed, std::nullopt);
+      member->pace.measure(missed, steps_.begun(missed), computing, now);
+    }
     return Verdict::duplicate;
   }
   const Grant grant = *found;
   member->held.erase(found);
-  measure(*member, grant, computing, now);
+  member->pace.measure(grant, steps_.begun(grant), computing, now);
   Step* step = steps_.find(grant.work, grant.step);
   if (step == nullptr || !step->ledger.answer(block)) {
     ++duplicates_dropped_;
@@ -104,19 +96,14 @@ bool Round::awaits(NodeId node, LeaseId lease) const {
   if (!holds(node, lease) || drained()) return false;
   const Step& front = steps_.training().front();
   const Grant grant = *std::ranges::find(roster_.at(node).held, lease, &Grant::lease);
-  if (!grant.is_of(front.work, front.number)) return false;
-  const auto entry = front.ledger.entries().find(grant.block.first_slot);
-  return entry != front.ledger.entries().end() && !entry->second.answered;
-}
-
-void Round::answered_nothing(NodeId node) {
-  if (roster_.find(node) != nullptr) heard_from(node);
+  const auto& entries = front.ledger.entries();
+  const auto at = entries.find(grant.block.first_slot);
+  return grant.is_of(front.work, front.number) && at != entries.end() && !at->second.answered;
 }
 
 bool Round::holds(NodeId node, LeaseId lease) const {
-  const auto found = roster_.members().find(node);
-  return found != roster_.members().end() &&
-         std::ranges::find(found->second.held, lease, &Grant::lease) != found->second.held.end();
+  const auto at = roster_.members().find(node);
+  return at != roster_.members().end() && std::ranges::count(at->second.held, lease, &Grant::lease) > 0;
 }
 
 Round::Rejection Round::reject(NodeId node, LeaseId lease, SlotBlock block, Next next) {
@@ -132,7 +119,7 @@ Round::Rejection Round::reject(NodeId node, LeaseId lease, SlotBlock block, Next
   if (step == nullptr) return Rejection::unknown;
   if (step->ledger.entries().at(block.first_slot).answered) return Rejection::settled;
   slots_leased_again_ += step->ledger.reject(block, lease);
-  if (next == Next::another) refusals_.add(node, grant.step, block);
+  if (next == Next::another) refusals_.push_back({node, grant.step, block});
   return Rejection::leased_again;
 }
 
@@ -142,7 +129,7 @@ bool Round::front_ends_soon() const {
   if (options_.mode != Mode::sync || drained() || steps_.training().front().ledger.open_slots() > 0)
     return false;
   return std::ranges::any_of(roster_.members(), [&](const auto& entry) {
-    return entry.second.works() && entry.second.held_leases(Work::train, front_step()) == 0;
+    return entry.second.works() && entry.second.holding(Work::train, front_step()).leases == 0;
   });
 }
 
@@ -218,25 +205,43 @@ void Round::open_steps(Instant now) {
 }
 
 std::string Round::imbalance() const {
-  return steps_.imbalance([this](const Grant& grant) { return holds(grant.node, grant.lease); });
+  const auto look_at = [&](const Step& step) -> std::string {
+    const Ledger& ledger = step.ledger;
+    std::uint32_t next = 0, open = 0, answered = 0;
+    for (const auto& [first, entry] : ledger.entries()) {
+      if (first != next || entry.block.first_slot != first) break;
+      next = entry.block.end();
+      if (entry.open()) open += entry.block.slot_count;
+      if (entry.answered) answered += entry.block.slot_count;
+      for (const Grant& grant : entry.holders) {
+        if (entry.answered || !grant.is_of(step.work, step.number) || grant.block != entry.block ||
+            !holds(grant.node, grant.lease))
+          return fmt::format("nobody holds lease {}", grant.lease);
+      }
+    }
+    if (next == ledger.slots() && open == ledger.open_slots() && answered == ledger.answered_slots())
+      return {};
+    return fmt::format("the slots of step {} do not add up", step.number);
+  };
+  std::string wrong = steps_.evaluation() ? look_at(*steps_.evaluation()) : "";
+  for (const Step& step : steps_.training()) wrong = wrong.empty() ? look_at(step) : wrong;
+  return wrong;
 }
 
 // ---- Shares
 
-// In how many seconds the node will have answered what it holds of a step; holding nothing, when an answer of
-// no slot at all could be here. Of a step ahead: counted from its begin. Where all are alike, measured lags
-// are noise.
+// In how many seconds the node will have answered what it holds of a step, or could answer if it holds
+// nothing. Of a step ahead: counted from its begin. Where all are alike, measured lags are noise.
 double Round::ready_in(const Member& member, const Step& step, double seconds_per_slot, bool alike,
                        Instant now) const {
   const Pace& pace = member.pace;
-  const auto leases = static_cast<double>(member.held_leases(step.work, step.number));
+  const Member::Holding holding = member.holding(step.work, step.number);
+  const double leases = holding.leases;
   const double first_lag = pace.trust() * (!alike && pace.first_lag > 0 ? pace.first_lag : pace.step_seconds);
   const double next_lag = alike ? 0 : pace.next_lag;
-  const double computing = member.held_slots(step.work, step.number) * seconds_per_slot;
+  const double computing = holding.slots * seconds_per_slot;
   if (is_ahead(step)) return first_lag + computing + std::max(0.0, leases - 1) * next_lag;
-  const auto oldest = std::ranges::find_if(
-      member.held, [&](const Grant& grant) { return grant.is_of(step.work, step.number); });
-  const Instant leased = oldest == member.held.end() ? now : oldest->since;
+  const Instant leased = holding.first == nullptr ? now : holding.first->since;
   const double exchange = pace.trust() * std::min(pace.exchange_seconds, pace.step_seconds);
   const bool first = pace.answered_at < step.begun;
   const double from = first ? seconds_of(step.begun - now) + first_lag : seconds_of(pace.answered_at - now);
@@ -259,9 +264,10 @@ std::vector<Share> Round::candidates(const Step& step, Instant now) const {
   for (const auto& [node, member] : roster_.members()) {
     if (!member.works()) continue;
     const Pace& pace = member.pace;
+    const Member::Holding holding = member.holding(step.work, step.number);
     Share share{.node = node,
-                .ready_seconds = static_cast<double>(member.held_slots(step.work, step.number)),
-                .holds_some = member.held_leases(step.work, step.number) > 0,
+                .ready_seconds = static_cast<double>(holding.slots),
+                .holds_some = holding.leases > 0,
                 .cold = !pace.warm() && member.held.empty()};
     if (mean > 0) {
       share.seconds_per_slot =
@@ -294,20 +300,18 @@ std::uint32_t Round::capacity_of(const Member& member, const Step& step, std::ui
     const std::uint32_t most = std::max(kWarmUp, lanes);
     return slots < most ? most - slots : 0;
   }
-  const double seconds_max = std::isfinite(pace.exchange_seconds)
-                                 ? std::max(kLeaseSecondsMax, kLeaseExchanges * pace.exchange_seconds)
-                                 : kLeaseSecondsMax;
+  double seconds_max = kHorizonSeconds;
+  if (std::isfinite(pace.exchange_seconds))
+    seconds_max = std::max(seconds_max, pace.exchange_seconds / kSmallPart);
   if (leases >= 2 && slots * pace.seconds_per_slot >= 2 * seconds_max) return 0;
   return static_cast<std::uint32_t>(std::clamp<double>(seconds_max / pace.seconds_per_slot, lanes, 1e6));
 }
 
-// It has a lease to compute, and others that last until it gets more: what is open is left for a node that
-// turns out to have time for it.
+// It holds enough until it gets more: what is open is left for a node that turns out to have time for it.
 bool Round::supplied(const Member& member, const Step& step) {
-  const auto first = std::ranges::find_if(
-      member.held, [&](const Grant& grant) { return grant.is_of(step.work, step.number); });
-  if (first == member.held.end()) return false;
-  const std::uint32_t more = member.held_slots(step.work, step.number) - first->block.slot_count;
+  const Member::Holding holding = member.holding(step.work, step.number);
+  if (holding.first == nullptr) return false;
+  const std::uint32_t more = holding.slots - holding.first->block.slot_count;
   return more * member.pace.seconds_per_slot >
          kExchangesAhead * std::max(member.pace.exchange_seconds, member.pace.next_lag);
 }
@@ -318,8 +322,8 @@ void Round::share_out(Step& step, Instant now, To to, std::vector<Grant>& grants
   if (step.ledger.open_slots() == 0) return;
   auto shares = apportion(candidates(step, now), step.ledger.open_slots());
   workers_ = roster_.working();
-  if (to == To::far) {
-    const double even_slots = step.ledger.slots() / static_cast<double>(std::max<std::size_t>(1, workers_));
+  if (to == To::far && workers_ > 0) {
+    const double even_slots = step.ledger.slots() / static_cast<double>(workers_);
     std::erase_if(shares, [&](const Share& share) {
       return roster_.at(share.node).pace.step_seconds <= kSmallPart * even_slots * share.seconds_per_slot;
     });
@@ -355,10 +359,10 @@ bool Round::lease_some(Share& share, Step& step, Instant now, std::vector<Grant>
   const bool alone = workers_ == 1;
   const std::uint32_t portion = alone ? share.slots : member.pace.portion_of(share.slots, grant.lanes);
   const std::uint32_t capacity = capacity_of(member, step, grant.lanes);
-  if (share.slots == 0 || capacity == 0 || (workers_ > 1 && supplied(member, step))) return false;
+  if (share.slots == 0 || capacity == 0 || (!alone && supplied(member, step))) return false;
   const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(portion, capacity);
   // A node that has nothing to do takes what there is: others may leave it to this one.
-  const std::uint32_t slots_min = member.held_leases(step.work, step.number) > 0 ? share.slots_min : 1;
+  const std::uint32_t slots_min = member.holding(step.work, step.number).leases > 0 ? share.slots_min : 1;
   if (!step.ledger.lease(slots, grant, slots_min)) return false;
   share.slots -= std::min(share.slots, grant.block.slot_count);
   give(grant, grants);
@@ -367,16 +371,12 @@ bool Round::lease_some(Share& share, Step& step, Instant now, std::vector<Grant>
 
 // ---- Grants
 
-bool Round::must_look_at_all(Instant now) const {
-  return look_at_all_ || nodes() <= kFewNodes || answers_since_ * kLooksPerAnswer >= nodes() ||
-         now - looked_at_all_ >= kLookAtAllEvery;
-}
-
 std::vector<Grant> Round::grants(Instant now) {
   std::vector<Grant> grants;
   const std::vector<NodeId> answered = std::exchange(answered_, {});
   if (nodes() == 0) return grants;
-  if (must_look_at_all(now)) {
+  if (look_at_all_ || nodes() <= kFewNodes || answers_since_ * kLooksPerAnswer >= nodes() ||
+      now - looked_at_all_ >= kTick / 2) {
     looked_at_all_ = now;
     look_at_all_ = false;
     answers_since_ = 0;
@@ -437,17 +437,19 @@ void Round::top_up(NodeId node, Member& member, Instant now, std::vector<Grant>&
   }
 }
 
-// The node that is free first computes a block whose answer was refused, whether it works or not: what this
-// shows decides whether the run goes on. Where nobody else is there, the block is shared out as any other.
+// The node that is free first computes a block whose answer was refused, whether it works or not: that shows
+// whether the run goes on. Where nobody else is there, the block is shared out as any other.
 void Round::ask_others(Instant now, std::vector<Grant>& grants) {
-  refusals_.forget_closed(steps_);
-  for (Refusals::Refusal& refusal : refusals_.all()) {
+  std::erase_if(refusals_,
+                [&](const Refusal& refusal) { return steps_.find(Work::train, refusal.step) == nullptr; });
+  for (Refusal& refusal : refusals_) {
     if (std::exchange(refusal.asked, true)) continue;
     Step& step = *steps_.find(Work::train, refusal.step);
     const auto& members = roster_.members();
     auto best = members.end();
     for (auto entry = members.begin(); entry != members.end(); ++entry) {
-      if (!entry->second.present() || refusals_.has(entry->first, refusal.step, refusal.block)) continue;
+      if (!entry->second.present() || was_refused(refusals_, entry->first, refusal.step, refusal.block))
+        continue;
       if (best == members.end() || entry->second.held_slots() < best->second.held_slots()) best = entry;
     }
     if (best == members.end()) continue;

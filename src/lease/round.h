@@ -2,26 +2,15 @@
 // machine: events go in (a node joined, answered, left; time went on), leases come out. No clock, no socket,
 // no lock, no float of a model.
 //
-//   ledger      who has which slots of one step (lease/ledger.h)
-//   open steps  the front step, which is computed, and the one ahead (lease/open_steps.h)
-//   roster      who works now, and why not the others (lease/roster.h)
-//   apportion   how many slots each of them gets, so that all finish together (lease/apportion.h)
-//   stragglers  whose blocks go to other nodes as well (lease/stragglers.h)
-//   ahead       leases beyond what a node computes now: it never waits for the network
-//   far         said of a node whose exchanges are a good part of a step: its leases are sent a step ahead
-//   newcomer    a node that has answered nothing yet: nobody waits for it
+//   ahead      leases beyond what a node computes now: it never waits for the network
+//   far        said of a node whose exchanges are a good part of a step: its leases are sent a step ahead
+//   newcomer   a node that has answered nothing yet: nobody waits for it
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/mode.h"
-#include "base/slot_block.h"
-#include "lease/apportion.h"
-#include "lease/ledger.h"
 #include "lease/open_steps.h"
 #include "lease/roster.h"
 #include "lease/stragglers.h"
@@ -30,21 +19,7 @@ namespace w5xde {
 
 class Round {
  public:
-  struct Options {
-    Mode mode = Mode::sync;
-    std::uint32_t slots = 8;  // a step has
-    std::uint64_t slots_total =
-        0;  // the run has, counted from its first step; 0: no end. The last step may be shorter
-    std::uint64_t first_step = 0;              // a resumed run goes on here,
-    std::uint64_t first_slot = 0;              // with this slot,
-    SlotRanges slots_ahead = {};               // async: but not with these
-    std::uint32_t grain = 0;                   // slots of every lease, a power of two; 0: as suits the node
-    std::uint64_t steps_total = 0;             // the run has; 0: no end in steps
-    std::uint32_t lease_slots_max = 1u << 31;  // as OpenSteps::Options has it
-    bool halves = false;                       // likewise
-    bool fastest = false;                      // sync: as Roster::Options has it
-    bool lanes = true;                         // likewise
-  };
+  using Options = RoundOptions;
 
   explicit Round(const Options& options);
 
@@ -58,11 +33,10 @@ class Round {
   void set_step_seconds(NodeId node, double seconds) { roster_.at(node).pace.step_seconds = seconds; }
   void set_swap_in_seconds(NodeId node, double seconds) { roster_.at(node).pace.swap_in_seconds = seconds; }
 
-  // Whether it has the parameters that it needs to begin. A node that has not, and is to work, catches up
-  // first.
+  // Whether it has the parameters that it needs to begin. If not, it catches up before it works.
   void set_up_to_date(NodeId node, bool up_to_date) { roster_.set_up_to_date(node, up_to_date); }
-  // It has caught up; and: it takes too long over it, so that another catches up in its place.
   void caught_up(NodeId node);
+  // It takes too long to catch up: another one does in its place.
   void set_late(NodeId node) { Roster::set_late(roster_.at(node)); }
   // It gets no more leases.
   void set_leaving(NodeId node);
@@ -77,7 +51,9 @@ class Round {
   // An answer to this lease would count now. sync, training only.
   bool awaits(NodeId node, LeaseId lease) const;
   // A node found its lease void before it began with it: it lives, and has nothing to show.
-  void answered_nothing(NodeId node);
+  void answered_nothing(NodeId node) {
+    if (roster_.find(node) != nullptr) heard_from(node);
+  }
   // It has this lease, and an answer to it is expected.
   bool holds(NodeId node, LeaseId lease) const;
 
@@ -87,8 +63,8 @@ class Round {
     leased_again,  // the slots go to somebody else, or are with somebody else already
   };
   enum class Next { anybody, another };  // who is to compute it
-  // What a lease brought is of no use (not finite, too stale): its slots are leased again, to another node if
-  // that is asked for and there is one.
+  // What a lease brought is of no use (not finite, too stale): its slots are leased again, if possible to
+  // `next`.
   Rejection reject(NodeId node, LeaseId lease, SlotBlock block, Next next = Next::anybody);
 
   // sync: every slot of the front step is in.
@@ -103,8 +79,7 @@ class Round {
   // sync: the front step is committed; the next one is the front. async commits by itself.
   void commit(Instant now);
 
-  // Leases these slots for evaluation, ahead of steps that are not begun. A lease has at most
-  // `lease_slots_max` of them.
+  // Leases these slots for evaluation, at most `lease_slots_max` at once, ahead of steps not yet begun.
   void begin_evaluation(std::uint32_t slots, Instant now, std::uint32_t lease_slots_max = 1u << 31);
   bool evaluation_complete() const { return steps_.evaluation() && steps_.evaluation()->ledger.complete(); }
   // Answers that arrive later are duplicates.
@@ -120,10 +95,9 @@ class Round {
   // async: no training leases while paused; evaluations go on, and what is out may be answered.
   void pause_training(bool paused);
 
-  // New leases, to be sent in this order. Call after events, and now and then for the sake of stragglers. All
-  // nodes are looked at when something else than answers happened; after answers, so rarely that an answer
-  // costs the same however many nodes there are. In between, nodes that answered get what was planned for
-  // them.
+  // New leases, to be sent in this order. Call after events, and every kTick for the sake of stragglers.
+  // After answers alone, all nodes are looked at so rarely that an answer costs the same however many nodes
+  // there are; in between, nodes that answered get what was planned for them.
   std::vector<Grant> grants(Instant now);
 
   // Who works, and what is known of each node.
@@ -134,8 +108,7 @@ class Round {
   // The step takes longer than its computing and its exchanges, for another reason.
   void disturbed() { roster_.disturbed(); }
 
-  // What does not fit together: slots that are nowhere, leases that nobody holds. Empty: everything does. For
-  // tests.
+  // What does not fit together: slots that are nowhere, leases that nobody holds. Empty: all does. For tests.
   std::string imbalance() const;
   std::uint64_t slots_leased_again() const { return slots_leased_again_; }
   std::uint64_t duplicates_dropped() const { return duplicates_dropped_; }
@@ -144,7 +117,6 @@ class Round {
   enum class To { all, far };
 
   void heard_from(NodeId node);
-  void measure(Member& member, const Grant& grant, const Computing& computing, Instant now);
   void open_steps(Instant now);
   bool is_ahead(const Step& step) const { return step.work == Work::train && step.number > steps_.front(); }
 
@@ -156,7 +128,6 @@ class Round {
   void share_out(Step& step, Instant now, To to, std::vector<Grant>& grants);
   bool lease_some(Share& share, Step& step, Instant now, std::vector<Grant>& grants);
 
-  bool must_look_at_all(Instant now) const;
   void grant_to_all(Instant now, std::vector<Grant>& grants);
   void grant_as_planned(NodeId node, Instant now, std::vector<Grant>& grants);
   void top_up(NodeId node, Member& member, Instant now, std::vector<Grant>& grants);
@@ -168,7 +139,7 @@ class Round {
   Options options_;
   OpenSteps steps_;
   Roster roster_;
-  Refusals refusals_;
+  std::vector<Refusal> refusals_;
   Instant committed_at_;
   LeaseId next_lease_ = 1;
   bool held_ = false;

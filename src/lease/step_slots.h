@@ -1,9 +1,8 @@
 // How many slots each step has, and which of the run's slots are its own.
 //
 // A step begins at the slot where the one before ended. Steps have one size, but for the last, which has what
-// is left. A run that is extended afterwards begins with a full step where that short one ended. Where the
-// global batch grows, steps are larger from some step on. Growth is told before the step is opened, so that a
-// step never changes its size.
+// is left. Where the global batch grows, steps are larger from some step on; growth is told before that step
+// is opened, so that a step never changes its size.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,7 @@ namespace w5xde {
 
 namespace {
 
-bool overdue(const Member& member, const Grant& grant, const Step* step, Instant now) {
-  const auto begun = step == nullptr ? std::nullopt : std::optional(step->begun);
+bool overdue(const Member& member, const Grant& grant, std::optional<Instant> begun, Instant now) {
   const double age = seconds_of(now - Pace::could_begin(grant, begun));
   if (member.pace.turnaround == 0) return age > kLateSecondsUnmeasured;
   // What it holds before this block comes first.
@@ -26,13 +25,8 @@ bool may_help(const Member& member, bool late) {
 
 }  // namespace
 
-void Refusals::forget_closed(OpenSteps& steps) {
-  std::erase_if(refusals_,
-                [&](const Refusal& refusal) { return steps.find(Work::train, refusal.step) == nullptr; });
-}
-
-bool Refusals::has(NodeId by, std::uint64_t step, SlotBlock block) const {
-  return std::ranges::any_of(refusals_, [&](const Refusal& refusal) {
+bool was_refused(const std::vector<Refusal>& refusals, NodeId by, std::uint64_t step, SlotBlock block) {
+  return std::ranges::any_of(refusals, [&](const Refusal& refusal) {
     return refusal.by == by && refusal.step == step && refusal.block.overlaps(block);
   });
 }
@@ -44,7 +38,7 @@ std::vector<Straggler> find_stragglers(Roster& roster, OpenSteps& steps, bool ah
       if (ahead && grant.work == Work::train && grant.step > steps.front()) continue;
       Step* step = steps.find(grant.work, grant.step);
       // Also where the step is over: what is open, of this step or another, may be left to this very node.
-      if (member.present() && overdue(member, grant, step, now)) Roster::set_late(member);
+      if (member.present() && overdue(member, grant, steps.begun(grant), now)) Roster::set_late(member);
       if (step == nullptr || step->ledger.complete() || step->ledger.open_slots() > 0) continue;
       const bool late = !member.present();
       if (late || !member.pace.measured()) found.push_back({step, grant.block, late});
@@ -56,9 +50,10 @@ std::vector<Straggler> find_stragglers(Roster& roster, OpenSteps& steps, bool ah
   return found;
 }
 
-std::optional<NodeId> helper_for(const Straggler& straggler, const Roster& roster, const Refusals& refusals) {
+std::optional<NodeId> helper_for(const Straggler& straggler, const Roster& roster,
+                                 const std::vector<Refusal>& refusals) {
   const auto is_new = [&](NodeId node) {
-    return !refusals.has(node, straggler.step->number, straggler.block);
+    return !was_refused(refusals, node, straggler.step->number, straggler.block);
   };
   const bool anybody_new = std::ranges::any_of(roster.members(), [&](const auto& entry) {
     return may_help(entry.second, straggler.late) && is_new(entry.first);

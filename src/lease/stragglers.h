@@ -18,24 +18,15 @@ struct Straggler {
   bool late = false;  // else: of a node that was never measured
 };
 
-// Blocks whose answers were of no use, while their step is open: another node's answer is wanted.
-class Refusals {
- public:
-  struct Refusal {
-    NodeId by = 0;
-    std::uint64_t step = 0;
-    SlotBlock block;
-    bool asked = false;  // another node was
-  };
-  void add(NodeId by, std::uint64_t step, SlotBlock block) { refusals_.push_back({by, step, block}); }
-  void forget_closed(OpenSteps& steps);
-  std::vector<Refusal>& all() { return refusals_; }
-  // The node's answer to a block of the step that overlaps this one was refused.
-  bool has(NodeId by, std::uint64_t step, SlotBlock block) const;
-
- private:
-  std::vector<Refusal> refusals_;
+// A block whose answer was of no use, while its step is open: another node's answer is wanted.
+struct Refusal {
+  NodeId by = 0;
+  std::uint64_t step = 0;
+  SlotBlock block;
+  bool asked = false;  // another node was
 };
+// The node's answer to a block of the step that overlaps this one was refused.
+bool was_refused(const std::vector<Refusal>& refusals, NodeId by, std::uint64_t step, SlotBlock block);
 
 // Marks nodes whose answers are overdue as late. Returns what late and never measured nodes hold, step by
 // step, what is late first. `ahead`: leases of steps after the front one cannot be answered yet (sync).
@@ -43,7 +34,8 @@ std::vector<Straggler> find_stragglers(Roster& roster, OpenSteps& steps, bool ah
 
 // A node that can compute the block as well: one that holds nothing, or else one that holds only leases of
 // later steps. Nodes whose answer to it was refused come last.
-std::optional<NodeId> helper_for(const Straggler& straggler, const Roster& roster, const Refusals& refusals);
+std::optional<NodeId> helper_for(const Straggler& straggler, const Roster& roster,
+                                 const std::vector<Refusal>& refusals);
 
 // One node that is on time computes the block, and will answer: no helper is needed.
 bool is_expected(const Straggler& straggler, const Roster& roster);

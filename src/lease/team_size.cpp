@@ -1,22 +1,10 @@
 #include "lease/team_size.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
-#include "lease/tuning.h"
-
 namespace w5xde {
-
-TeamSize::TeamSize() : windows_between_(kWindowsBetweenMin) {}
-
-void TeamSize::Window::add(double step) {
-  steps.push_back(step);
-  seconds += step;
-}
-
-bool TeamSize::Window::full() const {
-  return steps.size() >= kWindowSteps && seconds >= kWindowSeconds;
-}
 
 double TeamSize::Window::median() const {
   auto sorted = steps;
@@ -25,9 +13,10 @@ double TeamSize::Window::median() const {
   return *middle;
 }
 
+// A trial that has cost half a window's time, and makes a step clearly longer, ends.
 bool TeamSize::hopeless() const {
   const double usual = usual_ * static_cast<double>(window_.steps.size());
-  return window_.seconds - usual > std::max(kWindowSeconds / 2, kTrialCost * usual_);
+  return window_.seconds - usual > std::max(kWindowSeconds / 2, (1 / kClearlyLess - 1) * usual_);
 }
 
 std::size_t TeamSize::current(const Pool& pool) const {
@@ -64,7 +53,7 @@ void TeamSize::guess(const Pool& pool) {
   settle(static_cast<std::size_t>(std::clamp(best, 1.0, most)), pool);
   // One more machine would be too many.
   if (best <= most) one_per_machine_ = false;
-  windows_between_ = kWindowsBetweenMin;
+  windows_between_ = kWarmUp;
 }
 
 void TeamSize::disturbed() {
@@ -95,11 +84,9 @@ double TeamSize::at_best(std::size_t size, const Pool& pool) const {
          (before == computing_.end() ? computing : std::min(computing, before->second));
 }
 
-// Steps with another number of nodes must not take longer than this part of the usual time.
-double TeamSize::bar(std::size_t size, const Pool& pool) const {
-  const std::size_t now = current(pool);
-  if (size < now && size == pool.machines) return kOnePerMachine;
-  if (size > now && now == pool.machines) return kShorter / kOnePerMachine;
+double TeamSize::bar(std::size_t size, std::size_t now, std::size_t machines) {
+  if (size < now && size == machines) return 1 + kSmallPart;
+  if (size > now && now == machines) return kShorter / (1 + kSmallPart);
   return kShorter;
 }
 
@@ -108,29 +95,21 @@ std::optional<std::size_t> TeamSize::worth_trying(const Pool& pool) const {
   const std::size_t more = std::min(2 * now, pool.workers);
   const std::size_t fewer = pool.machines < now ? pool.machines : (now + 1) / 2;
   const auto could_pay = [&](std::size_t size) {
-    return size > 0 && size != now && at_best(size, pool) < bar(size, pool) * usual_;
+    return size > 0 && size != now && at_best(size, pool) < bar(size, now, pool.machines) * usual_;
   };
-  const bool try_more = could_pay(more), try_fewer = could_pay(fewer);
-  if (try_more && try_fewer) return fewer_first_ ? fewer : more;
-  if (try_more) return more;
-  if (try_fewer) return fewer;
+  for (const std::size_t size : fewer_first_ ? std::array{fewer, more} : std::array{more, fewer}) {
+    if (could_pay(size)) return size;
+  }
   return std::nullopt;
 }
 
 void TeamSize::judge(bool better, const Pool& pool) {
-  const std::size_t tried = *trial_;
-  const bool more = tried > current(pool);
   // What paid is tried further; what failed is tried again after the opposite.
-  fewer_first_ = better != more;
-  if (better) {
-    settle(tried, pool);
-    windows_between_ = kWindowsBetweenMin;
-    return;
-  }
+  fewer_first_ = better != (*trial_ > current(pool));
+  windows_between_ = better ? kWarmUp : std::min(2 * windows_between_, kWindowsBetweenMax);
   const double usual = usual_;
-  settle(size_, pool);
-  usual_ = usual;
-  windows_between_ = std::min(2 * windows_between_, kWindowsBetweenMax);
+  settle(better ? *trial_ : size_, pool);
+  if (!better) usual_ = usual;
 }
 
 void TeamSize::step_done(double seconds, const Pool& pool) {
@@ -139,17 +118,19 @@ void TeamSize::step_done(double seconds, const Pool& pool) {
     --skip_;
     return;
   }
-  window_.add(seconds);
+  window_.steps.push_back(seconds);
+  window_.seconds += seconds;
   if (trial_) {
     const bool failed = hopeless();
-    if (failed || window_.full()) judge(!failed && window_.median() < bar(*trial_, pool) * usual_, pool);
+    const double longest = bar(*trial_, current(pool), pool.machines) * usual_;
+    if (failed || window_.full()) judge(!failed && window_.median() < longest, pool);
     return;
   }
   if (!window_.full()) return;
   const double median = window_.median();
   window_ = {};
   if (usual_ > 0 && (median > kNoiseRatio * usual_ || usual_ > kNoiseRatio * median))
-    windows_between_ = kWindowsBetweenMin;
+    windows_between_ = kWarmUp;
   usual_ = median;
   remember(pool);
   if (++windows_ < windows_between_) return;

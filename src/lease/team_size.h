@@ -1,11 +1,10 @@
 // How many nodes work in a step.
 //
 // Every node that works needs the parameters and sends a contribution. Behind a thin link that can take
-// longer than what its computing saves: one node alone is then faster than ten. Whether nodes share a link
-// cannot be seen from here, so it is tried. The number that should be best works, and now and then half or
-// twice as many take over for a few steps, where that could pay at all. One node can use all cores of its
-// machine, so that one node for each machine is as fast as all of them and has fewer exchanges: that is
-// believed until steps clearly say otherwise. Pure: no clock, no nodes, only numbers.
+// longer than what its computing saves. Whether nodes share a link cannot be seen from here, so it is tried:
+// now and then half or twice as many nodes take over for a few steps, where that could pay at all. One node
+// for each machine can use all of its cores and has fewer exchanges: that is believed to be as fast until
+// steps clearly say otherwise. Pure: no clock, no nodes, only numbers.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +12,8 @@
 #include <map>
 #include <optional>
 #include <vector>
+
+#include "lease/tuning.h"
 
 namespace w5xde {
 
@@ -27,8 +28,6 @@ class TeamSize {
     double exchange_seconds = 0;  // a step costs one node beside that, if it works alone
   };
 
-  TeamSize();
-
   // How many nodes work; 0: all.
   std::size_t size() const { return trial_.value_or(size_); }
   // Nothing is measured yet, and bringing a node in is expensive: one node finds out what a step costs.
@@ -42,27 +41,28 @@ class TeamSize {
   // Other nodes work from now on.
   void changed();
 
+  // Steps of `size` nodes instead of `now` must take less than this part of the time. One node for each
+  // machine may even seem to take longer: half seconds on a shared machine differ by more.
+  static double bar(std::size_t size, std::size_t now, std::size_t machines);
+
  private:
-  // Several steps with one number of nodes, over some time. Their median counts: one step that was preempted
-  // must not decide.
+  // Several steps with one number of nodes. Their median counts: one preempted step must not decide.
   struct Window {
     std::vector<double> steps;
     double seconds = 0;
 
-    void add(double step);
-    bool full() const;
+    bool full() const { return steps.size() >= kWindowSteps && seconds >= kWindowSeconds; }
     double median() const;
   };
 
+  std::size_t current(const Pool& pool) const;
   bool hopeless() const;
   void remember(const Pool& pool);
   void judge(bool better, const Pool& pool);
   void settle(std::size_t size, const Pool& pool);
   void follow_machines(const Pool& pool);
   double at_best(std::size_t size, const Pool& pool) const;
-  double bar(std::size_t size, const Pool& pool) const;
   std::optional<std::size_t> worth_trying(const Pool& pool) const;
-  std::size_t current(const Pool& pool) const;
 
   std::size_t size_ = 0;
   bool one_per_machine_ = false;      // one node for each machine, however many machines there are
@@ -73,7 +73,7 @@ class TeamSize {
   double usual_ = 0;                         // seconds of a step with this number
   std::map<std::size_t, double> computing_;  // seconds of a step, by number of nodes: they may share cores
   std::size_t windows_ = 0;                  // since the last trial
-  std::size_t windows_between_;
+  std::size_t windows_between_ = kWarmUp;
 };
 
 }  // namespace w5xde

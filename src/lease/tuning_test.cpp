@@ -6,11 +6,11 @@ namespace w5xde {
 namespace {
 
 TEST(Tuning, bringing_a_node_in_for_free_is_short_beside_a_turn) {
-  EXPECT_LT(kFreeSwapInSeconds, kTurnSeconds / 10);
+  EXPECT_LT(kShortSeconds, kTurnSeconds / 10);
 }
 
 TEST(Tuning, an_exchange_is_short_beside_a_lease_that_is_worth_several_lanes) {
-  EXPECT_LT(kExchangeSeconds, kOneLaneSeconds);
+  EXPECT_LT(kExchangeSeconds, kShortSeconds);
 }
 
 }  // namespace

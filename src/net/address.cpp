@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "base/errors.h"
+
 namespace w5xde {
 
 std::string Address::to_string() const {
@@ -12,9 +14,7 @@ std::string Address::to_string() const {
 }
 
 Result<Address> parse_address(std::string_view text) {
-  const auto bad = [&] {
-    return invalid(fmt::format("'{}' is not HOST:PORT, such as 192.168.1.5:5555", text));
-  };
+  const auto bad = [&] { return invalid("'{}' is not HOST:PORT, such as 192.168.1.5:5555", text); };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return bad();
   std::string_view host = text.substr(0, colon);

@@ -1,11 +1,10 @@
 #include "net/connection.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/errors.h"
 #include "wire/messages.h"
 
 namespace w5xde {
@@ -61,7 +60,7 @@ Connection::~Connection() {
 Status Connection::send(const OutgoingFrame& frame) {
   stream_->loop().assert_on_loop();
   if (state_ != State::open) return disconnected("the connection is closed");
-  W5XDE_CHECK(writer_.push(frame, stream_->loop().now()));
+  W5XDE_CHECK(writer_.push(frame));
   schedule_flush();
   return {};
 }
@@ -71,7 +70,7 @@ void Connection::close(Error reason) {
   Head head;
   encode(Goodbye{reason.kind, reason.message}, head);
   // A full queue is no reason to stay; the peer then learns from the end of the stream.
-  (void)writer_.push({.type = FrameType::goodbye, .head = head}, stream_->loop().now());
+  (void)writer_.push({.type = FrameType::goodbye, .head = head});
   state_ = State::closing;
   closing_until_ = stream_->loop().now() + kClosingGrace +
                    duration_of(static_cast<double>(writer_.queued_bytes()) / kClosingBytesPerSecondMin);
@@ -183,7 +182,7 @@ Status Connection::read_frames() {
 }
 
 Result<MutableBytes> Connection::place(const FrameHeader& header, Bytes head) {
-  if (header.codec >= kFrameCodecs) return corrupt(fmt::format("codec {} is not known", header.codec));
+  if (header.codec >= kFrameCodecs) return corrupt("codec {} is not known", header.codec);
   if (state_ != State::open || owner_ == nullptr) return disconnected("closing");
   receive_rate_.start(stream_->loop().now());
   return owner_->place(header, head);
@@ -301,14 +300,11 @@ void Connection::look_at_link(Instant now) {
     parting_progress_ = now;
   }
   estimated(*tcp, now);
-  if (options_.fitted()) stream_->fit(measured(*tcp));
-}
-
-MeasuredLink Connection::measured(const TcpReport& tcp) const {
-  return {.send_bytes_per_second = outgoing_rate_.bytes_per_second(),
-          .send_rate_limited_by_link = outgoing_rate_.limited_by_link(),
-          .receive_bytes_per_second = receive_rate_.bytes_per_second(),
-          .round_trip = tcp.round_trip_min};
+  if (!options_.fitted()) return;
+  stream_->fit({.send_bytes_per_second = outgoing_rate_.bytes_per_second(),
+                .send_rate_limited_by_link = outgoing_rate_.limited_by_link(),
+                .receive_bytes_per_second = receive_rate_.bytes_per_second(),
+                .round_trip = tcp->round_trip_min});
 }
 
 void Connection::estimated(const TcpReport& tcp, Instant now) {
@@ -335,13 +331,8 @@ std::optional<Error> Connection::slowness(Instant now) {
       static_cast<double>(pending) >= kFrameBytesPerSecondMin * seconds_of(elapsed)) {
     return std::nullopt;
   }
-  return overloaded(fmt::format("{} bytes of a frame in {:.0f} s: too slow to keep the connection", pending,
-                                seconds_of(elapsed)));
-}
-
-Duration Connection::queue_age() const {
-  const auto oldest = writer_.oldest();
-  return oldest ? stream_->loop().now() - *oldest : Duration::zero();
+  return overloaded("{} bytes of a frame in {:.0f} s: too slow to keep the connection", pending,
+                    seconds_of(elapsed));
 }
 
 // What was written may lie in this machine's own buffers; what was acknowledged has crossed the link.
@@ -361,15 +352,12 @@ bool Connection::all_arrived() const {
 }
 
 LinkReport Connection::link() const {
-  LinkReport report;
-  report.peer = stream_->peer();
-  report.round_trip = liveness_.round_trip();
-  report.send_bytes_per_second = send_rate_.bytes_per_second();
-  report.receive_bytes_per_second = receive_rate_.bytes_per_second();
-  report.bytes_sent = bytes_sent_;
-  report.bytes_received = bytes_received_;
-  report.tcp = stream_->tcp_report();
-  return report;
+  return {.round_trip = liveness_.round_trip(),
+          .send_bytes_per_second = send_rate_.bytes_per_second(),
+          .receive_bytes_per_second = receive_rate_.bytes_per_second(),
+          .bytes_sent = bytes_sent_,
+          .bytes_received = bytes_received_,
+          .tcp = stream_->tcp_report()};
 }
 
 }  // namespace w5xde

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/limits.h"
-#include "net/link_report.h"
 #include "net/liveness.h"
 #include "net/rate_median.h"
 #include "net/rate_meter.h"
@@ -17,19 +16,24 @@
 
 namespace w5xde {
 
+// What a connection knows of its link.
+struct LinkReport {
+  Duration round_trip = Duration::zero();  // smoothed, of heartbeats; 0 while there was none
+  double send_bytes_per_second = 0;        // while there was something to send; 0 while not known
+  double receive_bytes_per_second = 0;     // while a large frame was arriving; 0 while not known
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::optional<TcpReport> tcp;
+};
+
 // Frames over a stream. Sends without copying, receives into memory that its owner names, answers and sends
 // heartbeats, and notices a peer that is dead, frozen, or too slow on purpose. A bad byte closes this
 // connection and touches no other. Loop thread only.
 class Connection : public std::enable_shared_from_this<Connection>, public FrameSender, private FrameSink {
  public:
-  // Who the frames are for. Heartbeats do not reach it.
-  class Owner {
+  // Who the frames are for. Heartbeats do not reach it; an error from received() closes the connection.
+  class Owner : public FrameSink {
    public:
-    virtual ~Owner() = default;
-    // As FrameSink::place.
-    virtual Result<MutableBytes> place(const FrameHeader& header, Bytes head) = 0;
-    // A whole frame. An error closes the connection for that reason.
-    virtual Status received(const FrameHeader& header, Bytes head, MutableBytes payload) = 0;
     // All that was queued is written: time for more.
     virtual void drained() {}
     // No frame goes or comes after this; the peer's goodbye, if it said one, is the reason. Never called from
@@ -65,8 +69,6 @@ class Connection : public std::enable_shared_from_this<Connection>, public Frame
   std::uint64_t queued_frames() const { return writer_.queued_frames(); }
   // All that was sent has crossed the link, as far as is known here.
   bool all_arrived() const;
-  // How long the oldest queued frame has been waiting.
-  Duration queue_age() const;
   LinkReport link() const;
   // The kernel is asked now and then.
   double outgoing_bytes_per_second() override;
@@ -100,7 +102,6 @@ class Connection : public std::enable_shared_from_this<Connection>, public Frame
   void arm_tick();
   void look_at_link(Instant now);
   void estimated(const TcpReport& tcp, Instant now);
-  MeasuredLink measured(const TcpReport& tcp) const;
   void ping();
   Status send_heartbeat(FrameType type, std::uint64_t token);
   std::optional<Error> slowness(Instant now);

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "net/memory_stream.h"
-#include "net/sim_loop.h"
 #include "support/hand_peer.h"
+#include "support/memory_stream.h"
+#include "support/sim_loop.h"
 #include "support/watched_stream.h"
 
 namespace w5xde {

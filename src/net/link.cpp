@@ -84,7 +84,7 @@ struct Link::State : std::enable_shared_from_this<Link::State> {
   bool partitioned = false;
   std::uint64_t flipped = 0;
   Instant there_free_at{}, back_free_at{};
-  std::unique_ptr<TcpListener> listener;
+  std::unique_ptr<Listener> listener;
   std::list<std::shared_ptr<Pipe>> pipes;
 };
 
@@ -219,10 +219,10 @@ Result<std::unique_ptr<Link>> Link::start(AsioLoop& loop, const Address& target,
                                           std::uint64_t seed) {
   auto state = std::make_shared<State>(loop, target, shape, seed);
   // The listener's callback must not keep the state alive: the state owns the listener.
-  W5XDE_TRY(state->listener, TcpListener::listen(loop, {"127.0.0.1", 0}, {},
-                                                 [weak = std::weak_ptr(state)](std::unique_ptr<Stream> near) {
-                                                   if (auto self = weak.lock()) self->accept(std::move(near));
-                                                 }));
+  W5XDE_TRY(state->listener, listen_tcp(loop, {"127.0.0.1", 0}, {},
+                                        [weak = std::weak_ptr(state)](std::unique_ptr<Stream> near) {
+                                          if (auto self = weak.lock()) self->accept(std::move(near));
+                                        }));
   return std::unique_ptr<Link>(new Link(std::move(state)));
 }
 

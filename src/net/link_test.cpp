@@ -109,11 +109,10 @@ class SharedLinkTest : public testing::Test {
   double seconds_for(const LinkShape& shape, std::size_t bytes) {
     std::vector<std::unique_ptr<Stream>> sinks, sources;
     std::size_t arrived = 0;
-    const auto listener =
-        TcpListener::listen(loop_, {"127.0.0.1", 0}, {}, [&](std::unique_ptr<Stream> stream) {
-          sinks.push_back(std::move(stream));
-          drain(*sinks.back(), arrived);
-        }).value();
+    const auto listener = listen_tcp(loop_, {"127.0.0.1", 0}, {}, [&](std::unique_ptr<Stream> stream) {
+                            sinks.push_back(std::move(stream));
+                            drain(*sinks.back(), arrived);
+                          }).value();
     const auto link = Link::start(loop_, listener->address(), shape, 7).value();
     const Instant begun = loop_.now();
     const std::vector<std::byte> load(bytes);

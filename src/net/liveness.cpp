@@ -1,8 +1,8 @@
 #include "net/liveness.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -69,14 +69,13 @@ std::optional<Error> Liveness::verdict(Instant now, bool backlog) const {
     const Duration stuck = now - std::max(progressed_at_, heard_at_);
     const Duration unread = now - progressed_at_;
     if (stuck <= patience() && unread <= std::max(kUnreadPatience, patience())) return std::nullopt;
-    return disconnected(
-        fmt::format("took no bytes for {:.1f} s (round trip {:.1f} ms)", seconds_of(unread), round_trip_ms));
+    return disconnected("took no bytes for {:.1f} s (round trip {:.1f} ms)", seconds_of(unread),
+                        round_trip_ms);
   }
   if (!awaited_) return std::nullopt;
   const Duration silence = now - std::max({heard_at_, pinged_at_, progressed_at_});
   if (silence <= patience()) return std::nullopt;
-  return disconnected(
-      fmt::format("no answer for {:.1f} s (round trip {:.1f} ms)", seconds_of(silence), round_trip_ms));
+  return disconnected("no answer for {:.1f} s (round trip {:.1f} ms)", seconds_of(silence), round_trip_ms);
 }
 
 }  // namespace w5xde

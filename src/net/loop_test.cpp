@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "net/asio_loop.h"
-#include "net/sim_loop.h"
+#include "support/sim_loop.h"
 
 namespace w5xde {
 namespace {

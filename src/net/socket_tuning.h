@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "net/link_report.h"
 #include "net/socket_fit.h"
 #include "net/stream.h"
 

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "net/link_report.h"
+#include "net/address.h"
 #include "net/loop.h"
 #include "net/socket_fit.h"
 #include "w5xde/result.h"
@@ -30,6 +31,20 @@ struct SocketOptions {
   bool fitted() const { return send_buffer_bytes == 0 && receive_buffer_bytes == 0; }
 
   bool operator==(const SocketOptions&) const = default;
+};
+
+// What the kernel granted of what was asked for, and what it has measured (TCP_INFO).
+struct TcpReport {
+  bool no_delay = false;
+  bool quick_ack = false;
+  bool keep_alive = false;
+  std::uint64_t send_buffer_bytes = 0;         // twice what was asked for, within the kernel's limit
+  std::uint64_t receive_buffer_bytes = 0;      // likewise
+  std::string congestion_control;              // "bbr"
+  Duration round_trip_min = Duration::zero();  // without delayed acknowledgements and queues
+  double delivery_bytes_per_second = 0;
+  bool sender_limited = false;           // that rate is of a sender that had no more to send, not of the link
+  std::uint64_t bytes_acknowledged = 0;  // by the other side's kernel
 };
 
 // Bytes in both directions: TCP, TLS over any other stream, or memory. Nothing blocks: read and write do what
@@ -69,5 +84,17 @@ class Stream {
   // Where there is a link that the kernel does not fit the socket to by itself.
   virtual void fit(const MeasuredLink&) {}
 };
+
+// Hands each new connection to its callback, until it is destroyed. TCP, or simulated. Loop thread only.
+class Listener {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Stream>)>;
+
+  virtual ~Listener() = default;
+  virtual const Address& address() const = 0;
+};
+
+// Makes a listener that hands connections to `accepted`, from the loop.
+using Listen = std::function<Result<std::unique_ptr<Listener>>(Listener::Accepted accepted)>;
 
 }  // namespace w5xde

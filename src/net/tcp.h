@@ -8,29 +8,15 @@
 #include "base/random.h"
 #include "net/address.h"
 #include "net/asio_loop.h"
-#include "net/listener.h"
 #include "net/stream.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// When few of the process's file descriptors are left, connections are closed as soon as they come.
-class TcpListener final : public Listener {
- public:
-  // Port 0 takes any free one.
-  static Result<std::unique_ptr<TcpListener>> listen(AsioLoop& loop, const Address& address,
-                                                     SocketOptions options, Accepted accepted);
-  ~TcpListener() override;
-  TcpListener(const TcpListener&) = delete;
-  TcpListener& operator=(const TcpListener&) = delete;
-
-  const Address& address() const override;  // with the port that was taken
-
- private:
-  struct State;
-  explicit TcpListener(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
-};
+// Port 0 takes any free one, and address() tells which. When few of the process's file descriptors are left,
+// connections are closed as soon as they come. Loop thread only.
+Result<std::unique_ptr<Listener>> listen_tcp(AsioLoop& loop, const Address& address, SocketOptions options,
+                                             Listener::Accepted accepted);
 
 struct ConnectOptions {
   Address address;

@@ -12,12 +12,9 @@ void read_tcp_info(int fd, TcpReport& report) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-  report.round_trip = std::chrono::microseconds(info.tcpi_rtt);
-  report.round_trip_variation = std::chrono::microseconds(info.tcpi_rttvar);
   if (info.tcpi_min_rtt != UINT32_MAX) report.round_trip_min = std::chrono::microseconds(info.tcpi_min_rtt);
   report.delivery_bytes_per_second = static_cast<double>(info.tcpi_delivery_rate);
   report.sender_limited = info.tcpi_delivery_rate_app_limited != 0;
-  report.retransmits = info.tcpi_total_retrans;
   report.bytes_acknowledged = info.tcpi_bytes_acked;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "net/link_report.h"
+#include "net/stream.h"
 
 namespace w5xde {
 

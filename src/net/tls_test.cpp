@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "net/memory_stream.h"
-#include "net/sim_loop.h"
+#include "support/memory_stream.h"
+#include "support/sim_loop.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {

@@ -1,8 +1,6 @@
 #include "node/answer_sender.h"
 
-#include <fmt/format.h>
-
-#include <utility>
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -82,7 +80,7 @@ Result<MutableBytes> AnswerSender::place_feedback(const FrameHeader& header, Byt
   const std::uint64_t floats = shape_.parameters->floats();
   const std::uint64_t bytes = feedback.tensors.empty() ? 0 : feedback.tensors[0].byte_count();
   if (bytes != floats * sizeof(float) && bytes != 2 * floats * sizeof(float))
-    return corrupt(fmt::format("feedback of {} bytes for {} floats", bytes, floats));
+    return corrupt("feedback of {} bytes for {} floats", bytes, floats);
   return receiver_.place(header, {}, {feedback_.take(bytes), feedback.tensors});
 }
 

@@ -21,9 +21,8 @@
 
 namespace w5xde {
 
-// How a node's answers leave it: in the form that the lease asks for, in one piece or in parts. Also has the
-// error feedback of a lossy codec, which goes to the coordinator when it asks and when the node leaves. Loop
-// thread only.
+// How a node's answers leave it: in the form that the lease asks for, whole or in parts. Also has the error
+// feedback, which goes to the coordinator when it asks and when the node leaves. Loop thread only.
 class AnswerSender {
  public:
   // `receiver` decodes feedback; what it took so far is reported with the next answer.

@@ -9,19 +9,19 @@
 #include <span>
 #include <vector>
 
+#include "base/limits.h"
 #include "codec/gradient.h"
 
 namespace w5xde {
 
-// A node's answers through a codec with error feedback, until the coordinator says whether they count. An
-// answer that does not count reached nobody: its gradient must not count, and what it carried of earlier
-// gradients must be sent again. So what encoding it did to the feedback is undone.
+// A node's answers through a codec with error feedback, until the coordinator says whether they count. If one
+// does not, what encoding it did to the feedback is undone: what it carried must be sent again.
 //
-// The newest answer costs no memory. Each earlier one without a verdict costs a block as large as the
-// feedback. There are at most kKeptMax; an older one is assumed to count.
+// The newest answer costs no memory, each earlier one without a verdict a block as large as the feedback. At
+// most kKeptMax are kept; an older one is assumed to count.
 class CodedAnswers {
  public:
-  static constexpr std::size_t kKeptMax = 8;
+  static constexpr std::size_t kKeptMax = Limits::kAnswersKept + 1;
 
   explicit CodedAnswers(GradientEncoder& encoder) : encoder_(encoder) {}
 
@@ -29,9 +29,8 @@ class CodedAnswers {
   bool begin(std::uint64_t lease, std::uint64_t step);
   // The coordinator's verdict. A verdict on an answer that is not kept changes nothing.
   void judge(std::uint64_t lease, bool counted);
-  // Calls `ready` with the feedback as it is now, without the effect of answers that turn out not to count:
-  // at once, or when the last of them has its verdict. Answers that are encoded meanwhile are not in it. One
-  // copy at a time; false: another is still waiting.
+  // Calls `ready` with the feedback as it is now, without answers that turn out not to count: at once, or
+  // when the last of them has its verdict. One copy at a time; false: another is still waiting.
   bool copy_feedback(std::function<void(std::span<const float>)> ready);
   // Some answer has no verdict yet, so the feedback may still change.
   bool unjudged() const { return !answers_.empty(); }

@@ -13,7 +13,7 @@ namespace w5xde {
 namespace {
 
 // The samples `first` … of a tensor of samples.
-TensorView rows_of(const TensorDescriptor& tensor, Bytes bytes, std::uint64_t first, std::uint32_t count) {
+SampleTensor rows_of(const TensorDescriptor& tensor, Bytes bytes, std::uint64_t first, std::uint32_t count) {
   std::array<std::int64_t, kRankMax> dims{};
   std::ranges::copy(tensor.shape.dims(), dims.begin());
   dims[0] = count;
@@ -44,7 +44,8 @@ std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes
   std::vector<SlotBlock> blocks;
   std::uint32_t first = 0;
   while (first < slots) {
-    // As large as goes round; sizes only shrink, so that each block is aligned. In the end not all get one.
+    // The largest power of two that gives every lane a block. Sizes only shrink, so that each block is
+    // aligned. The last blocks may be fewer than the lanes.
     const std::uint32_t size = std::bit_floor(std::max(1u, (slots - first) / lanes));
     for (std::uint32_t lane = 0; lane < lanes && first < slots; ++lane, first += size)
       blocks.push_back({first, size});
@@ -109,9 +110,9 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
   return {};
 }
 
-// Two slots at a time. Sums wait on a stack, as the digits of a binary counter do: each is of half as many
-// slots as the one below. A pair that completes a block takes the sums of the block's other parts with it, in
-// one pass over memory. What waits in the end, where the block is cut off, lies along the tree's right edge.
+// Two slots at a time. Sums wait on a stack, each of half as many slots as the one below. When a pair
+// completes a block, the waiting sums of that block are added in the same pass over memory. If the last block
+// is cut short, what still waits is added at the end, along the tree's right edge.
 Result<Computation::Sum> Computation::add_up(Engine& engine, std::span<const Slot> slots,
                                              std::span<const float> state) {
   std::vector<Sum> waiting;
@@ -154,8 +155,7 @@ Status Computation::evaluate(std::span<const Slot> slots, std::span<const float>
     W5XDE_TRY(evaluations[number], engine.evaluate(state, slots[number].samples));
     return {};
   }));
-  // The loss is a sum of floating-point numbers too: along the tree, or it would depend on how leases are
-  // cut.
+  // The loss too is added along the tree, or it would depend on how leases are cut.
   Reduction reduction(static_cast<std::uint32_t>(slots.size()), 0);
   std::vector<Reduction::Buffer> none;
   for (std::uint32_t i = 0; i < slots.size(); ++i) {

@@ -11,8 +11,8 @@
 #include "base/slot_block.h"
 #include "base/thread_annotations.h"
 #include "base/thread_pool.h"
-#include "learn/engine.h"
 #include "learn/reduction.h"
+#include "w5xde/engine.h"
 #include "w5xde/result.h"
 #include "wire/messages.h"
 
@@ -27,12 +27,11 @@ struct Computed {
   std::uint32_t lanes = 1;  // that took part
 };
 
-// Cuts a lease of `slots` slots into blocks that lanes take one after the other: few blocks, and no lane gets
-// more than one slot more than another.
+// Cuts a lease into few blocks that lanes take in turn; no lane gets more than one slot more than another.
 std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes);
 
-// Computes leases: slot by slot, added up along the step's tree. In several lanes, each with an engine of its
-// own, several slots at a time; the bits are the same. One caller at a time.
+// Computes leases: slots added up along the step's tree, in one lane or several, each with an engine of its
+// own; the bits are the same. One caller at a time.
 class Computation {
  public:
   // Another engine of the same model, for another lane.

@@ -1,10 +1,9 @@
 #include "node/enrolment.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "w5xde/version.h"
@@ -46,8 +45,8 @@ Status Enrolment::received_hello(Bytes head) {
 Status Enrolment::check_offer() const {
   W5XDE_TRY(const Shape sample, Shape::make(offer_.sample_shape));
   if (sample.elements() <= limits_.sample_bytes_max / sizeof(float)) return {};
-  return overloaded(fmt::format("the run's samples are {}; at most {} numbers each", sample.to_string(),
-                                limits_.sample_bytes_max / sizeof(float)));
+  return overloaded("the run's samples are {}; at most {} numbers each", sample.to_string(),
+                    limits_.sample_bytes_max / sizeof(float));
 }
 
 Status Enrolment::received_offer(Bytes head) {
@@ -56,10 +55,9 @@ Status Enrolment::received_offer(Bytes head) {
   stage_ = Stage::looking;
   W5XDE_TRY(offer_, decode_offer(head, limits_));
   W5XDE_CHECK(check_offer());
-  if (offer_.threads != options_.threads) {
-    return incompatible(fmt::format("this run computes a slot with {} threads; join with --threads {}",
-                                    offer_.threads, offer_.threads));
-  }
+  if (offer_.threads != options_.threads)
+    return incompatible("this run computes a slot with {} threads; join with --threads {}", offer_.threads,
+                        offer_.threads);
   connection_->tune({.quick_ack = offer_.quick_ack,
                      .keep_alive = offer_.keep_alive,
                      .send_buffer_bytes = offer_.socket_buffer,
@@ -89,7 +87,7 @@ void Enrolment::look_for_file() {
 Status Enrolment::ask_for_model() {
   const std::uint64_t bytes_max = std::min(limits_.model_file_bytes_max, options_.machine.memory_bytes / 2);
   if (offer_.model_bytes == 0 || offer_.model_bytes > bytes_max)
-    return overloaded(fmt::format("the run's model has {} bytes; at most {}", offer_.model_bytes, bytes_max));
+    return overloaded("the run's model has {} bytes; at most {}", offer_.model_bytes, bytes_max);
   stage_ = Stage::fetching;
   Head request;
   encode(ModelPart{}, request);
@@ -100,9 +98,8 @@ Result<MutableBytes> Enrolment::place_model(const FrameHeader& header, Bytes hea
   W5XDE_TRY(const ModelPart part, decode_model_part(head, limits_));
   const std::uint64_t received = model_bytes_.size();
   if (stage_ != Stage::fetching || part.offset != received || part.bytes > offer_.model_bytes - received ||
-      header.payload_bytes != part.bytes || header.codec != 0) {
+      header.payload_bytes != part.bytes || header.codec != 0)
     return corrupt("a part of the model's file that was not asked for");
-  }
   model_bytes_.resize(received + part.bytes);
   return MutableBytes(model_bytes_.data() + received, part.bytes);
 }
@@ -113,10 +110,8 @@ Status Enrolment::received_model() {
   return load([bytes, announced = offer_.model_hash,
                cache = options_.model_cache]() -> Result<std::filesystem::path> {
     const std::string hash = hash128_hex(*bytes);
-    if (hash != announced) {
-      return corrupt(
-          fmt::format("the model's file arrived with hash {}; the offer says {}", hash, announced));
-    }
+    if (hash != announced)
+      return corrupt("the model's file arrived with hash {}; the offer says {}", hash, announced);
     std::error_code ignored;  // what matters is whether the file can be written
     std::filesystem::create_directories(cache, ignored);
     const auto file = cache / (hash + ".pt");
@@ -138,8 +133,7 @@ Ready Enrolment::describe_node(const Engine& engine) const {
   return ready;
 }
 
-// One lane where a slot takes several threads, because they use the cores already, or where a device
-// computes.
+// One lane where a slot's threads use the cores already, or where a device computes.
 std::uint32_t Enrolment::lanes_max(const Engine& engine) const {
   if (!engine.uses_cores() || offer_.threads > 1) return 1;
   const std::uint64_t lane_bytes = Limits::kLaneBlocks * engine.description().floats() * sizeof(float);
@@ -173,12 +167,11 @@ Status Enrolment::load_into(LoadedModel& loaded, const ModelOptions& options,
   W5XDE_TRY(loaded.engine, make());
   loaded.computation = std::make_unique<Computation>(*loaded.engine, clock_, make);
   const ModelDescription& description = loaded.engine->description();
-  const std::uint64_t fingerprint = description.fingerprint();
-  if (fingerprint != offer_.model_fingerprint) {
-    return incompatible(fmt::format(
+  const std::uint64_t fingerprint = fingerprint_of(description);
+  if (fingerprint != offer_.model_fingerprint)
+    return incompatible(
         "the model '{}' has fingerprint {:016x} in the run and {:016x} here; update the older w5xde",
-        offer_.model, offer_.model_fingerprint, fingerprint));
-  }
+        offer_.model, offer_.model_fingerprint, fingerprint);
   loaded.replica.emplace(BlockShape{description.parameters, description.floats()});
   loaded.lanes_max = lanes_max(*loaded.engine);
   warm_up(loaded);
@@ -190,14 +183,15 @@ void Enrolment::loaded(Loading& loading) {
   if (!loading.status.ok()) return connection_->close(std::move(loading.status).error());
   Head ready;
   encode(describe_node(*loading.model.engine), ready);
+  log_.normal("{}: joined run {} at {}, model {}", options_.name, offer_.run, connection_->stream().peer(),
+              offer_.model);
   enrolled_(std::move(loading.model));
   Status status = connection_->send({.type = FrameType::ready, .head = ready});
   if (!status.ok()) connection_->close(std::move(status).error());
 }
 
-// A library's first computation takes many times longer than its second. It must not be a lease: a whole step
-// would wait for it. Models whose targets are not classes start cold, because the form of their targets is
-// not known yet.
+// A library's first computation takes many times longer than its second, and a whole step would wait for it.
+// Models whose targets are not classes start cold: the form of their targets is not known yet.
 void Enrolment::warm_up(LoadedModel& loaded) const {
   if (offer_.classes == 0) return;
   constexpr std::uint32_t kSamples = 2;  // BatchNorm wants more than one

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "learn/engine.h"
+#include "learn/engine_library.h"
 #include "net/connection.h"
 #include "net/loop.h"
 #include "node/computation.h"
@@ -27,7 +27,7 @@ struct NodeOptions {
   std::string device = "auto";
   Machine machine;  // whose cores it shares with other nodes
   // Where the link is slow, samples are kept in this much memory.
-  std::uint64_t sample_cache_bytes = 256 * kMiB;
+  std::uint64_t sample_cache_bytes = kSampleCacheBytes;
   // Model files are kept here, named by their hash.
   std::filesystem::path model_cache;
   std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)>
@@ -47,8 +47,7 @@ struct LoadedModel {
 // Loading and hashing happen beside the loop, because large models take seconds. Loop thread only.
 class Enrolment {
  public:
-  // `enrolled` is called once, before ready is sent. It is not called if enrolment fails: the connection is
-  // closed with the reason.
+  // Calls `enrolled` once, before ready is sent; if enrolment fails, closes the connection with the reason.
   Enrolment(const NodeOptions& options, const Clock& clock, const Log& log, Background& background,
             std::function<void(LoadedModel)> enrolled);
 

@@ -13,6 +13,7 @@ namespace w5xde {
 namespace {
 
 constexpr unsigned kFruitlessStaysMax = 5;
+constexpr Duration kTellEvery = std::chrono::seconds(20);
 
 // Connects and works, again and again.
 class Member {
@@ -21,12 +22,13 @@ class Member {
       : options_(std::move(options)),
         log_(log),
         random_(static_cast<std::uint64_t>(getpid())),
-        // Not SIGINT: a terminal sends that to every process there is, and whoever started the node decides
-        // what it means. A coordinator that is stopped still needs what its nodes are computing.
+        // Not SIGINT: a terminal sends that to every process, and a coordinator that is stopped still needs
+        // what its nodes are computing.
         signals_(loop_, {SIGTERM}, [this](int) { told_to_leave(); }) {}
 
   Status run() {
     connect();
+    tell_of_progress();
     while (!result_) {
       loop_.run_until([&] { return result_ || (node_ && node_->ended()); },
                       [&] { return node_ && node_->waits_for_parameters(); });
@@ -48,6 +50,7 @@ class Member {
       }
       node_ = std::make_unique<Node>(loop_, options_.node, log_);
       node_->start(std::move(*stream));
+      told_slots_ = 0;
     });
   }
 
@@ -58,6 +61,16 @@ class Member {
             .delay_first = options_.delay_first,
             .delay_max = options_.delay_max,
             .on_retry = {}};
+  }
+
+  void tell_of_progress() {
+    if (node_ && node_->slots_computed() > told_slots_) {
+      const std::uint64_t slots = node_->slots_computed();
+      log_.normal("{}: {} batches computed, {:.0f} a second", options_.node.name, slots,
+                  static_cast<double>(slots - told_slots_) / seconds_of(kTellEvery));
+      told_slots_ = slots;
+    }
+    progress_timer_ = loop_.after(kTellEvery, [this] { tell_of_progress(); });
   }
 
   // The first failure is told at once. Then ever more seldom: it may go on for days.
@@ -81,6 +94,7 @@ class Member {
     fruitless_stays_ = node_->slots_computed() > 0 ? 0 : fruitless_stays_ + 1;
     node_.reset();
     if (leaving_ || (parted && reason.kind == ErrorKind::disconnected)) {
+      log_.normal("{}: left: {}", options_.node.name, reason.message);
       result_ = Status();
     } else if (!worth_another_try(reason, parted)) {
       result_ = Status(reason);
@@ -100,7 +114,7 @@ class Member {
   // A byte that went wrong on its way is the link's fault, no matter which side saw it, and a coordinator
   // that is busy may have time later. One that says so every time will not.
   bool worth_another_try(const Error& reason, bool parted) const {
-    if (reason.kind == ErrorKind::disconnected)
+    if (reason.kind == ErrorKind::disconnected || reason.kind == ErrorKind::unavailable)
       return options_.attempts_max == 0 || fruitless_stays_ < options_.attempts_max;
     const bool may_pass =
         reason.kind == ErrorKind::corrupt || (reason.kind == ErrorKind::overloaded && parted);
@@ -122,6 +136,8 @@ class Member {
   std::unique_ptr<Node> node_;
   bool leaving_ = false;
   unsigned fruitless_stays_ = 0;  // in a row
+  std::uint64_t told_slots_ = 0;  // of this stay
+  Loop::TimerId progress_timer_ = 0;
   std::optional<Status> result_;
 };
 

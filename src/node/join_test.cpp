@@ -19,11 +19,10 @@ class JoinTest : public testing::Test {
     address_ = listener_->address();
   }
   void listen() {
-    listener_ =
-        TcpListener::listen(loop_, {"127.0.0.1", address_.port}, {}, [this](std::unique_ptr<Stream> stream) {
-          ++visits_;
-          visit(std::move(stream));
-        }).value();
+    listener_ = listen_tcp(loop_, {"127.0.0.1", address_.port}, {}, [this](std::unique_ptr<Stream> stream) {
+                  ++visits_;
+                  visit(std::move(stream));
+                }).value();
   }
   void part(Error reason, std::unique_ptr<Stream> stream) {
     peers_.push_back(std::make_unique<HandPeer>(std::move(stream)));
@@ -50,7 +49,7 @@ class JoinTest : public testing::Test {
   std::function<void(std::unique_ptr<Stream>)> visit;
   AsioLoop loop_;
   Address address_;
-  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<Listener> listener_;
   unsigned visits_ = 0;
   std::vector<std::unique_ptr<HandPeer>> peers_;
 };
@@ -107,6 +106,17 @@ TEST_F(JoinTest, a_coordinator_that_is_busy_is_asked_again) {
   const Status result = join_until_it_gives_up(0);
   EXPECT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_EQ(visits_, 3u);
+}
+
+TEST_F(JoinTest, a_coordinator_that_was_stopped_and_can_be_resumed_is_waited_for) {
+  visit = [this](std::unique_ptr<Stream> stream) {
+    part(visits_ == 1 ? unavailable("the coordinator was stopped; the run can be resumed")
+                      : disconnected("the run is finished"),
+         std::move(stream));
+  };
+  const Status result = join_until_it_gives_up(0);
+  EXPECT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(visits_, 2u);
 }
 
 TEST_F(JoinTest, who_wants_an_end_gets_one) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "base/hash.h"
@@ -40,13 +41,18 @@ std::uint64_t quota_memory() {
   return limit - std::min(limit, used);
 }
 
-std::uint64_t free_memory() {
-  std::ifstream info("/proc/meminfo");
+// The number behind `key`, which counts kilobytes, in bytes; none where the file does not have it.
+std::optional<std::uint64_t> bytes_in(const std::string& path, std::string_view key) {
+  std::ifstream file(path);
   std::uint64_t kilobytes = 0;
-  for (std::string word; info >> word;) {
-    if (word == "MemAvailable:" && info >> kilobytes) return std::min(kilobytes * kKiB, quota_memory());
+  for (std::string word; file >> word;) {
+    if (word == key && file >> kilobytes) return kilobytes * kKiB;
   }
-  return quota_memory();
+  return std::nullopt;
+}
+
+std::uint64_t free_memory() {
+  return std::min(bytes_in("/proc/meminfo", "MemAvailable:").value_or(UINT64_MAX), quota_memory());
 }
 
 }  // namespace
@@ -83,6 +89,10 @@ std::string processor_name() {
     if (colon != std::string::npos) return line.substr(colon + 2, 200);
   }
   return "unknown";
+}
+
+std::uint64_t proportional_set_bytes(pid_t pid) {
+  return bytes_in(fmt::format("/proc/{}/smaps_rollup", pid), "Pss:").value_or(0);
 }
 
 }  // namespace w5xde

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -19,5 +21,9 @@ std::string host_name();
 
 // The processor's own name for itself: equal bits are promised between equal ones only.
 std::string processor_name();
+
+// The memory of a process, with pages that it shares counted in proportion, so that the sum over processes is
+// what the machine spends. 0 when the process is gone or not ours to look at.
+std::uint64_t proportional_set_bytes(pid_t pid);
 
 }  // namespace w5xde

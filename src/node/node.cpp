@@ -1,9 +1,8 @@
 #include "node/node.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/errors.h"
 #include "lease/tuning.h"
 
 namespace w5xde {
@@ -77,18 +76,18 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
     case FrameType::model:
       return enrolment_.place_model(header, head);
     case FrameType::feedback:
-      return place_feedback(header, head);
+      if (!answers_) return corrupt("feedback before the model");
+      return answers_->place_feedback(header, head);
     default:
       if (header.payload_bytes == 0) return MutableBytes();
-      return corrupt(fmt::format("a {} frame with a payload", name_of(header.type)));
+      return corrupt("a {} frame with a payload", name_of(header.type));
   }
 }
 
 Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
   // place() is called for payloads only: without one, what it prepares is missing, or is the last frame's.
   const bool carries = header.type == FrameType::parameters || header.type == FrameType::model;
-  if (carries && payload.empty())
-    return corrupt(fmt::format("a {} frame without a payload", name_of(header.type)));
+  if (carries && payload.empty()) return corrupt("a {} frame without a payload", name_of(header.type));
   switch (header.type) {
     case FrameType::hello:
       return enrolment_.received_hello(head);
@@ -104,11 +103,12 @@ Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payloa
     case FrameType::lease:
       return received_lease(header, head, payload);
     case FrameType::feedback:
-      return received_feedback(header, head, payload);
+      if (!answers_) return corrupt("feedback before the model");
+      return answers_->received_feedback(header, head, payload);
     case FrameType::verdict:
       return received_verdict(head);
     default:
-      return corrupt(fmt::format("a coordinator does not send {} frames", name_of(header.type)));
+      return corrupt("a coordinator does not send {} frames", name_of(header.type));
   }
 }
 
@@ -125,7 +125,7 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   W5XDE_TRY(const Encoding answer, from_wire(lease.answer));
   const std::uint64_t floats = model_.replica->shape().floats;
   if (answer.part_floats > 0 && (floats - 1) / answer.part_floats >= kPartsMax)
-    return corrupt(fmt::format("parts of {} floats of {}", answer.part_floats, floats));
+    return corrupt("parts of {} floats of {}", answer.part_floats, floats);
   const std::uint64_t bytes = payload_bytes_of(lease.tensors);
   W5XDE_CHECK(check_room_for(bytes));
   arriving_.payload = std::make_shared<AlignedBuffer>(bytes);
@@ -138,8 +138,8 @@ Status Node::check_room_for(std::uint64_t lease_bytes) const {
   for (const Pending& pending : leases_) held += payload_bytes_of(pending.lease.tensors);
   const std::uint64_t bytes_max = std::min(limits_.lease_bytes_held_max, options_.machine.memory_bytes / 2);
   if (held <= bytes_max && leases_.size() < limits_.leases_held_max) return {};
-  return overloaded(fmt::format("{} leases with {} bytes of samples; there is room here for {} and {}",
-                                leases_.size() + 1, held, limits_.leases_held_max, bytes_max));
+  return overloaded("{} leases with {} bytes of samples; there is room here for {} and {}",
+                    leases_.size() + 1, held, limits_.leases_held_max, bytes_max);
 }
 
 Status Node::received_lease(const FrameHeader& header, Bytes head, Bytes payload) {
@@ -152,16 +152,6 @@ Status Node::received_lease(const FrameHeader& header, Bytes head, Bytes payload
   if (!leaving_) leases_.push_back(std::exchange(arriving_, {}));
   compute_next();
   return {};
-}
-
-Result<MutableBytes> Node::place_feedback(const FrameHeader& header, Bytes head) {
-  if (!answers_) return corrupt("feedback before the model");
-  return answers_->place_feedback(header, head);
-}
-
-Status Node::received_feedback(const FrameHeader& header, Bytes head, Bytes payload) {
-  if (!answers_) return corrupt("feedback before the model");
-  return answers_->received_feedback(header, head, payload);
 }
 
 Status Node::received_verdict(Bytes head) {
@@ -218,7 +208,7 @@ void Node::compute(Pending pending) {
   const auto work = std::make_shared<Pending>(std::move(pending));
   const auto slot_seconds = slot_seconds_[static_cast<std::size_t>(work->lease.work)];
   const double seconds = slot_seconds.value_or(kUnknownSeconds) * work->lease.block.slot_count;
-  const std::uint32_t lanes = seconds <= kOneLaneSeconds ? 1 : std::min(work->lease.lanes, model_.lanes_max);
+  const std::uint32_t lanes = seconds <= kShortSeconds ? 1 : std::min(work->lease.lanes, model_.lanes_max);
   const auto run = [this, work, lanes, state = model_.replica->state()] {
     const Bytes payload(work->payload->data(), payload_bytes_of(work->lease.tensors));
     const std::span<const float> floats(reinterpret_cast<const float*>(state->data()),

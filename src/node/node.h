@@ -21,10 +21,8 @@
 
 namespace w5xde {
 
-// One stay in a pool: from hello to goodbye over one connection. Takes leases, computes them in the order in
-// which it has their parameters, answers each. The next lease is there before the last one is done, and short
-// leases are computed on the loop's own thread: a hop to another would cost more than it gains. Loop thread
-// only.
+// One stay in a pool: from hello to goodbye over one connection. Computes leases in the order in which it has
+// their parameters, short ones on the loop's own thread, and answers each. Loop thread only.
 class Node final : private Connection::Owner {
  public:
   Node(Loop& loop, NodeOptions options, const Log& log);
@@ -61,11 +59,9 @@ class Node final : private Connection::Owner {
 
   void enrolled(LoadedModel model);
   Result<MutableBytes> place_parameters(const FrameHeader& header, Bytes head);
-  Result<MutableBytes> place_feedback(const FrameHeader& header, Bytes head);
   Result<MutableBytes> place_lease(const FrameHeader& header, Bytes head);
   Status check_room_for(std::uint64_t lease_bytes) const;
   Status received_lease(const FrameHeader& header, Bytes head, Bytes payload);
-  Status received_feedback(const FrameHeader& header, Bytes head, Bytes payload);
   Status received_verdict(Bytes head);
 
   bool computable(const Lease& lease) const;

@@ -1,8 +1,8 @@
 #include "node/replica.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -14,14 +14,11 @@ Replica::State Replica::take() {
 }
 
 Status Replica::begin(const Parameters& parameters) {
-  if (parameters.floats_total != shape_.floats) {
-    return corrupt(
-        fmt::format("parameters of {} floats; this model has {}", parameters.floats_total, shape_.floats));
-  }
+  if (parameters.floats_total != shape_.floats)
+    return corrupt("parameters of {} floats; this model has {}", parameters.floats_total, shape_.floats);
   const bool difference = parameters.base != kNoVersion;
-  if (difference && (!state_ || parameters.base != version_)) {
-    return corrupt(fmt::format("a difference to version {}, which is not the one here", parameters.base));
-  }
+  if (difference && (!state_ || parameters.base != version_))
+    return corrupt("a difference to version {}, which is not the one here", parameters.base);
   if (parameters.coding.form == Form::gradient && !difference)
     return corrupt("parameters through a gradient codec that are no difference");
   if (!landing_ || parameters.version != arriving_.version || parameters.base != arriving_.base ||

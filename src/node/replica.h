@@ -13,8 +13,7 @@
 namespace w5xde {
 
 // A node's copy of the model's floats: the newest whole version, and the one that is arriving, in parts, as
-// it is or as the difference to the one that is there. Loop thread only; a State may be read by any while it
-// is held.
+// it is or as a difference. Loop thread only; any thread may read a State that it holds.
 class Replica {
  public:
   using State = std::shared_ptr<AlignedBuffer>;

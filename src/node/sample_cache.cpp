@@ -1,8 +1,8 @@
 #include "node/sample_cache.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -31,7 +31,7 @@ Status SampleCache::keep(CachedSet& cached, std::uint32_t number, Bytes input, B
   const std::uint64_t bytes = input.size() + target.size();
   std::vector<std::byte>& sample = cached.samples[number];
   if (sample.empty()) bytes_ += bytes;
-  if (bytes_ > bytes_max_) return corrupt(fmt::format("samples to keep of more than {} bytes", bytes_max_));
+  if (bytes_ > bytes_max_) return corrupt("samples to keep of more than {} bytes", bytes_max_);
   sample.assign(input.begin(), input.end());
   sample.insert(sample.end(), target.begin(), target.end());
   return {};
@@ -47,8 +47,8 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
     W5XDE_TRY(const TensorDescriptor one, with_samples(lease.tensors[i], 1));
     sample_bytes[i] = one.byte_count();
   }
-  // Where none arrives, no byte has proven how large a sample is: the kept ones have. A first lease may name
-  // one that it brings itself: it is in the lease twice, at the end of one epoch and the start of the next.
+  // Where none arrives, the kept ones prove how large a sample is. A first lease may name one that it brings
+  // itself: it is in the lease twice, at the end of one epoch and the start of the next.
   const bool none_arrives = std::ranges::all_of(lease.numbers, is_kept);
   const bool is_first = cached.samples.empty();
   if (is_first ? none_arrives : sample_bytes != cached.sample_bytes)
@@ -57,7 +57,7 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
     W5XDE_TRY(tensors[i], with_samples(lease.tensors[i], lease.samples()));
   }
   if (payload_bytes_of(tensors) > limits.payload_bytes_max)
-    return overloaded(fmt::format("a lease of {} samples is too large", lease.samples()));
+    return overloaded("a lease of {} samples is too large", lease.samples());
   const auto [input_bytes, target_bytes] = sample_bytes;
   auto whole = std::make_shared<AlignedBuffer>(payload_bytes_of(tensors));
   std::byte* inputs = whole->data();
@@ -66,8 +66,7 @@ Status SampleCache::complete(Lease& lease, std::shared_ptr<AlignedBuffer>& paylo
   for (const SampleNumber& sample : lease.numbers) {
     if (is_kept(sample)) {
       const auto found = cached.samples.find(sample.number);
-      if (found == cached.samples.end())
-        return corrupt(fmt::format("sample {} was never sent", sample.number));
+      if (found == cached.samples.end()) return corrupt("sample {} was never sent", sample.number);
       const Bytes kept = found->second;
       std::ranges::copy(kept.first(input_bytes), inputs);
       std::ranges::copy(kept.subspan(input_bytes), targets);

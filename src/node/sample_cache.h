@@ -12,14 +12,14 @@
 
 namespace w5xde {
 
-// Samples that a node has been sent and keeps, so that each crosses the link once. The
-// coordinator decides what is kept, within the bytes that the node offered; a request beyond them is corrupt.
+// Samples that a node keeps, so that each crosses the link once. The coordinator decides what is kept, within
+// the bytes that the node offered; a request beyond them is corrupt.
 class SampleCache {
  public:
   explicit SampleCache(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Replaces a lease's sample numbers by the samples: afterwards all are in the tensors, in the slots' order,
-  // and `payload` holds them. Also keeps the new samples that the lease says to keep.
+  // Replaces a lease's sample numbers by the samples, in the slots' order; `payload` holds them afterwards.
+  // Keeps the new samples that the lease says to keep.
   Status complete(Lease& lease, std::shared_ptr<AlignedBuffer>& payload, const Limits& limits);
 
   std::uint64_t bytes() const { return bytes_; }

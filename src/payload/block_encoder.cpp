@@ -26,8 +26,7 @@ Formed BlockEncoder::encode_fresh(std::span<const float> block, const GradientCo
 template <class Encode>
 Formed BlockEncoder::encode_with(std::span<const float> block, const GradientCodec& codec,
                                  const Encode& encode) {
-  if (codec != codec_) gradients_.set_codec(codec);
-  codec_ = codec;
+  gradients_.set_codec(codec);
   const std::uint64_t parameters = shape_.parameters->floats();
   const Bytes buffers = std::as_bytes(block.subspan(parameters));
   auto bytes = std::make_shared<std::vector<std::byte>>();

@@ -23,7 +23,6 @@ class BlockEncoder {
   Formed encode_with(std::span<const float> block, const GradientCodec& codec, const Encode& encode);
 
   BlockShape shape_;
-  GradientCodec codec_;
   GradientEncoder gradients_;
 };
 

@@ -1,7 +1,6 @@
 #include "payload/encoding.h"
 
-#include <fmt/format.h>
-
+#include "base/errors.h"
 #include "codec/shuffle.h"
 
 namespace w5xde {
@@ -29,7 +28,7 @@ Result<Encoding> from_wire(const AnswerCoding& coding) {
   Encoding encoding{.form = coding.form, .part_floats = coding.part_floats};
   const bool automatic = coding.lossless == kAutomatic;
   if ((!automatic && !is_known(coding.lossless)) || !is_shuffle_width(coding.shuffle_width))
-    return corrupt(fmt::format("codec {} is not known", coding.lossless));
+    return corrupt("codec {} is not known", coding.lossless);
   if (automatic) {
     encoding.lossless.reset();
   } else {
@@ -44,9 +43,9 @@ Result<Encoding> from_wire(const AnswerCoding& coding) {
               .rank = coding.rank};
   // The codec's own reader knows what makes one.
   if (gradient.kind > GradientKind::powersgd || !parse_gradient_codec(to_string(gradient)).ok())
-    return corrupt(fmt::format("gradient codec {} is not known", coding.gradient_kind));
+    return corrupt("gradient codec {} is not known", coding.gradient_kind);
   if (encoding.part_floats > 0 && (!gradient.by_chunks() || encoding.part_floats % kGradientChunk != 0))
-    return corrupt(fmt::format("parts of {} floats of {}", encoding.part_floats, to_string(gradient)));
+    return corrupt("parts of {} floats of {}", encoding.part_floats, to_string(gradient));
   return encoding;
 }
 
@@ -66,6 +65,10 @@ bool follows(const Coding& coding, const Encoding& asked) {
   const Coding same = asked.form == Form::gradient ? to_wire(asked.gradient, coding.bytes)
                                                    : Coding{.form = asked.form, .bytes = coding.bytes};
   return coding == same;
+}
+
+bool has_feedback(const Coding& coding) {
+  return coding.form == Form::gradient && !from_wire(coding).stateless();
 }
 
 }  // namespace w5xde

@@ -32,6 +32,8 @@ Result<Encoding> from_wire(const AnswerCoding& coding);
 // What the head of a frame says of a block that became `bytes` bytes with this codec.
 Coding to_wire(const GradientCodec& codec, std::uint64_t bytes);
 GradientCodec from_wire(const Coding& coding);
+// Its sender's codec has a memory.
+bool has_feedback(const Coding& coding);
 // Whether a payload is coded as it was asked for.
 bool follows(const Coding& coding, const Encoding& asked);
 

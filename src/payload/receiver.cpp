@@ -1,6 +1,6 @@
 #include "payload/receiver.h"
 
-#include <fmt/format.h>
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -11,15 +11,14 @@ Result<MutableBytes> PayloadReceiver::place(const FrameHeader& header, const Cod
   const bool direct = coding.form == Form::direct;
   const std::uint64_t bytes = direct ? target.raw.size() : coding.bytes;
   if (bytes > formed_bytes_max(coding, target))
-    return corrupt(
-        fmt::format("a {} frame with {} bytes for {}", name_of(header.type), bytes, target.raw.size()));
+    return corrupt("a {} frame with {} bytes for {}", name_of(header.type), bytes, target.raw.size());
   if (header.codec == 0) {
     if (header.payload_bytes == bytes) return direct ? target.raw : formed_.take(bytes);
   } else if (header.payload_bytes <= section_bytes_max(bytes)) {
     return encoded_.take(header.payload_bytes);
   }
-  return corrupt(fmt::format("a {} frame has {} bytes for a payload of {}", name_of(header.type),
-                             header.payload_bytes, bytes));
+  return corrupt("a {} frame has {} bytes for a payload of {}", name_of(header.type), header.payload_bytes,
+                 bytes);
 }
 
 Status PayloadReceiver::finish(const FrameHeader& header, Bytes payload, const Coding& coding,

@@ -1,22 +1,51 @@
 #include "record/checkpoint.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 
+#include "base/errors.h"
 #include "base/hash.h"
+#include "record/json_fields.h"
 
 namespace w5xde {
 
-namespace {
+void visit_fields(auto& visit, Like<BatchGrowthState> auto& state) {
+  visit("steps", state.steps);
+  visit("noise", state.noise);
+  visit("signal", state.signal);
+  visit("growths", state.growths);
+}
 
-using Json = nlohmann::ordered_json;
+void visit_fields(auto& visit, Like<CheckpointInfo> auto& info) {
+  visit("step", info.step);
+  visit("version", info.version);
+  visit("next_slot", info.next_slot);
+  visit.unless_empty("slots_ahead", info.slots_ahead);
+  visit("seed", info.seed);
+  visit("optimizer_steps", info.optimizer_steps);
+  visit.unless_empty("steps_without_gradient", info.steps_without_gradient);
+  visit("samples_committed", info.samples_committed);
+  visit("slots_committed", info.slots_committed);
+  visit("slots_leased_again", info.slots_leased_again);
+  visit("duplicates_dropped", info.duplicates_dropped);
+  visit("feedback_lost", info.feedback_lost);
+  visit("loss_first", info.loss_first);
+  visit("loss_last", info.loss_last);
+  visit("loss_total", info.loss_total);
+  visit("seconds", info.seconds);
+  visit("model", info.model);
+  visit("loss", info.loss);
+  visit("engine", info.engine);
+  visit("processor", info.processor);
+  visit("model_fingerprint", info.model_fingerprint);
+  visit("evaluation_loss", info.evaluation_loss);
+  visit("evaluation_accuracy", info.evaluation_accuracy);
+  visit.unless_empty("batch_growth", info.batch_growth);
+}
+
+namespace {
 
 // Keys of the file's metadata, and of a group in it.
 constexpr std::string_view kFormatKey = "w5xde_checkpoint";
@@ -38,163 +67,19 @@ std::string tensor_name(std::string_view group, std::string_view name) {
   return fmt::format("{}/{}", group, name);
 }
 
-// Info is CheckpointInfo, const or not.
-template <class Info, class Visitor>
-void visit_fields(Info& info, Visitor&& visit) {
-  visit("step", info.step);
-  visit("version", info.version);
-  visit("next_slot", info.next_slot);
-  visit("slots_ahead", info.slots_ahead);
-  visit("seed", info.seed);
-  visit("optimizer_steps", info.optimizer_steps);
-  visit("steps_without_gradient", info.steps_without_gradient);
-  visit("samples_committed", info.samples_committed);
-  visit("slots_committed", info.slots_committed);
-  visit("slots_leased_again", info.slots_leased_again);
-  visit("duplicates_dropped", info.duplicates_dropped);
-  visit("feedback_lost", info.feedback_lost);
-  visit("loss_first", info.loss_first);
-  visit("loss_last", info.loss_last);
-  visit("loss_total", info.loss_total);
-  visit("seconds", info.seconds);
-  visit("model", info.model);
-  visit("loss", info.loss);
-  visit("engine", info.engine);
-  visit("processor", info.processor);
-  visit("model_fingerprint", info.model_fingerprint);
-  visit("evaluation_loss", info.evaluation_loss);
-  visit("evaluation_accuracy", info.evaluation_accuracy);
-  visit("batch_growth", info.batch_growth);
-}
-
-// State is BatchGrowthState, const or not; Growth is BatchGrowth.
-template <class State, class Visitor>
-void visit_means(State& state, Visitor&& visit) {
-  visit("steps", state.steps);
-  visit("noise", state.noise);
-  visit("signal", state.signal);
-}
-
-template <class Growth, class Visitor>
-void visit_growth(Growth& growth, Visitor&& visit) {
-  visit("step", growth.step);
-  visit("samples_before", growth.samples_before);
-  visit("samples", growth.samples);
-  visit("noise_scale", growth.noise_scale);
-  visit("learning_rate_before", growth.learning_rate_before);
-  visit("learning_rate", growth.learning_rate);
-}
-
-struct FieldWriter {
-  Json& json;
-
-  void operator()(const char* key, const std::optional<double>& value) const {
-    json[key] = value ? Json(*value) : Json();
-  }
-  void operator()(const char* key, const std::optional<BatchGrowthState>& state) const {
-    if (!state) return;
-    Json means = Json::object(), growths = Json::array();
-    visit_means(*state, FieldWriter{means});
-    for (const BatchGrowth& growth : state->growths)
-      visit_growth(growth, FieldWriter{growths.emplace_back(Json::object())});
-    means["growths"] = std::move(growths);
-    json[key] = std::move(means);
-  }
-  void operator()(const char* key, const std::map<std::string, std::uint64_t>& counts) const {
-    if (!counts.empty()) json[key] = counts;
-  }
-  void operator()(const char* key, const SlotRanges& ranges) const {
-    if (!ranges.empty()) json[key] = ranges;
-  }
-  template <class T>
-  void operator()(const char* key, const T& value) const {
-    json[key] = value;
-  }
-};
-
-// A key that is not there leaves its field alone: a file of an older w5xde has fewer.
-struct FieldReader {
-  const Json& json;
-  Status& status;
-
-  void operator()(const char* key, std::optional<BatchGrowthState>& state) const {
-    const auto found = json.find(key);
-    if (found == json.end()) return;
-    state.emplace();
-    const auto growths = found->is_object() ? found->find("growths") : found->end();
-    if (growths == found->end() || !growths->is_array()) {
-      status = corrupt(fmt::format("'{}' of the checkpoint is {}", key, found->dump()));
-      return;
-    }
-    visit_means(*state, FieldReader{*found, status});
-    for (const Json& growth : *growths)
-      visit_growth(state->growths.emplace_back(), FieldReader{growth, status});
-  }
-  template <class T>
-  void operator()(const char* key, T& field) const {
-    const auto found = json.find(key);
-    if (found != json.end() && !read(*found, field))
-      status = corrupt(fmt::format("'{}' of the checkpoint is {}", key, found->dump()));
-  }
-
- private:
-  static bool read(const Json& value, std::uint64_t& field) {
-    if (!value.is_number_unsigned()) return false;
-    field = value.get<std::uint64_t>();
-    return true;
-  }
-  static bool read(const Json& value, std::map<std::string, std::uint64_t>& field) {
-    if (!value.is_object()) return false;
-    for (const auto& [name, count] : value.items()) {
-      if (!read(count, field[name])) return false;
-    }
-    return true;
-  }
-  static bool read(const Json& value, SlotRanges& ranges) {
-    if (!value.is_array()) return false;
-    for (const Json& range : value) {
-      if (!range.is_array() || range.size() != 2) return false;
-      auto& [first, end] = ranges.emplace_back();
-      if (!read(range[0], first) || !read(range[1], end) || first >= end) return false;
-    }
-    return true;
-  }
-  static bool read(const Json& value, double& field) {
-    if (!value.is_number() && !value.is_null()) return false;
-    // JSON has no NaN; it is written as null.
-    field = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-    return true;
-  }
-  static bool read(const Json& value, std::optional<double>& field) {
-    if (value.is_null()) return true;
-    field.emplace();
-    return read(value, *field);
-  }
-  static bool read(const Json& value, std::string& field) {
-    if (!value.is_string()) return false;
-    field = value.get<std::string>();
-    return true;
-  }
-};
-
-std::string info_text(const CheckpointInfo& info) {
-  Json json = Json::object();
-  visit_fields(info, FieldWriter{json});
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Result<CheckpointInfo> parse_info(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return corrupt("the checkpoint's info is not a JSON object");
   CheckpointInfo info;
-  Status status;
-  visit_fields(info, FieldReader{json, status});
-  W5XDE_CHECK(std::move(status));
+  std::string problem;
+  FieldReader reader(json, "", MissingKey::skipped, problem);
+  visit_fields(reader, info);
+  if (!problem.empty()) return corrupt("the checkpoint's " + problem);
   return info;
 }
 
-// Proves what the tensors' own hashes do not: step numbers, names, order. The same in every format, so that a
-// flipped bit is not mistaken for another format.
+// Proves what the tensors' own hashes do not: step numbers, names, order. The same in every format, so that
+// no flipped bit looks like another format.
 std::string checksum_of(std::string_view format, std::string_view info, std::string_view groups) {
   Hash64 hash;
   hash.update(bytes_of(format));
@@ -205,13 +90,12 @@ std::string checksum_of(std::string_view format, std::string_view info, std::str
 
 Status check_block(const NamedBlock& block, std::span<const NamedBlock> blocks) {
   if (std::ranges::count(blocks, block.group, &NamedBlock::group) > 1)
-    return invalid(fmt::format("a checkpoint cannot have two groups named '{}'", block.group));
+    return invalid("a checkpoint cannot have two groups named '{}'", block.group);
   if (block.group.empty() || block.group.find('/') != std::string::npos)
-    return invalid(fmt::format("a checkpoint cannot have a group named '{}'", block.group));
-  if (block.values.size() != block.layout->floats()) {
-    return invalid(fmt::format("group '{}' has {} floats, its layout {}", block.group, block.values.size(),
-                               block.layout->floats()));
-  }
+    return invalid("a checkpoint cannot have a group named '{}'", block.group);
+  if (block.values.size() != block.layout->floats())
+    return invalid("group '{}' has {} floats, its layout {}", block.group, block.values.size(),
+                   block.layout->floats());
   return {};
 }
 
@@ -228,7 +112,7 @@ Json add_block(const NamedBlock& block, std::vector<NamedTensor>& tensors) {
   Json described = Json::object();
   described[kNameKey] = block.group;
   described[kTensorsKey] = std::move(names);
-  described[kLayoutKey] = hex(block.layout->fingerprint());
+  described[kLayoutKey] = hex(fingerprint_of(*block.layout));
   described[kHashKey] = hex(hash.digest());
   return described;
 }
@@ -252,19 +136,19 @@ Result<CheckpointGroup> read_group(const Json& json, TensorsByName& tensors) {
     const auto name = json_name.get<std::string>();
     const auto found = tensors.find(tensor_name(group.name, name));
     if (found == tensors.end() || found->second->dtype() != DType::f32)
-      return corrupt(fmt::format("tensor '{}' of group '{}' is not in the file", name, group.name));
+      return corrupt("tensor '{}' of group '{}' is not in the file", name, group.name);
     entries.push_back({name, found->second->shape()});
     group.tensors.push_back(found->second->bytes());
     hash.update(found->second->bytes());
     tensors.erase(found);
   }
   if (hex(hash.digest()) != json[kHashKey].get<std::string>())
-    return corrupt(fmt::format("the bytes of group '{}' are not those that were written", group.name));
+    return corrupt("the bytes of group '{}' are not those that were written", group.name);
   // Their bytes are in the file, so they need no further limit.
   W5XDE_TRY(group.layout,
             BlockLayout::make(std::move(entries), std::numeric_limits<std::uint64_t>::max() / 2));
-  if (hex(group.layout->fingerprint()) != json[kLayoutKey].get<std::string>())
-    return corrupt(fmt::format("the shapes of group '{}' are not those that were written", group.name));
+  if (hex(fingerprint_of(*group.layout)) != json[kLayoutKey].get<std::string>())
+    return corrupt("the shapes of group '{}' are not those that were written", group.name);
   return group;
 }
 
@@ -284,11 +168,10 @@ Result<Described> read_described(const Metadata& metadata) {
   const Described described{text(kInfoKey), text(kGroupsKey)};
   if (checksum_of(format, described.info, described.groups) != text(kChecksumKey))
     return corrupt("the checkpoint's metadata is not what was written");
-  if (format != std::to_string(kFormat)) {
+  if (format != std::to_string(kFormat))
     return incompatible(
-        fmt::format("the checkpoint has format {}, this w5xde reads format {}: use the w5xde that wrote it",
-                    format, kFormat));
-  }
+        "the checkpoint has format {}, this w5xde reads format {}: use the w5xde that wrote it", format,
+        kFormat);
   return described;
 }
 
@@ -303,7 +186,7 @@ Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo&
     groups.push_back(add_block(block, tensors));
   }
   const std::string format_text = std::to_string(kFormat);
-  const std::string described_info = info_text(info);
+  const std::string described_info = Json(info).dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string described_groups;
   try {
     described_groups = groups.dump();
@@ -340,17 +223,11 @@ Result<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path, D
       W5XDE_TRY(CheckpointGroup group, read_group(group_json, tensors));
       groups.push_back(std::move(group));
     }
-    if (!tensors.empty()) return corrupt(fmt::format("{} tensors belong to no group", tensors.size()));
+    if (!tensors.empty()) return corrupt("{} tensors belong to no group", tensors.size());
     return CheckpointFile(std::move(file), std::move(info), std::move(groups));
   }();
   if (!read.ok()) return std::move(read).error().within(path.string());
   return read;
-}
-
-std::vector<std::string> CheckpointFile::groups() const {
-  std::vector<std::string> names;
-  for (const CheckpointGroup& group : groups_) names.push_back(group.name);
-  return names;
 }
 
 const CheckpointGroup* CheckpointFile::find(std::string_view group) const {
@@ -366,25 +243,22 @@ std::shared_ptr<const BlockLayout> CheckpointFile::layout_of(std::string_view gr
 Status CheckpointFile::read(std::string_view group, const BlockLayout& layout,
                             std::span<float> values) const {
   const CheckpointGroup* written = find(group);
-  if (!written) return invalid(fmt::format("the checkpoint has no group '{}'", group));
+  if (!written) return invalid("the checkpoint has no group '{}'", group);
   if (values.size() != layout.floats())
-    return invalid(fmt::format("{} floats for a layout of {}", values.size(), layout.floats()));
+    return invalid("{} floats for a layout of {}", values.size(), layout.floats());
   const auto entries = written->layout->entries();
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < entries.size(); ++i) places.emplace(entries[i].name, i);
-  if (entries.size() != layout.entries().size()) {
-    return invalid(fmt::format("group '{}' of the checkpoint has {} tensors, the model {}", group,
-                               entries.size(), layout.entries().size()));
-  }
+  if (entries.size() != layout.entries().size())
+    return invalid("group '{}' of the checkpoint has {} tensors, the model {}", group, entries.size(),
+                   layout.entries().size());
   for (const auto& entry : layout.entries()) {
     const auto place = places.find(entry.name);
     if (place == places.end())
-      return invalid(fmt::format("group '{}' of the checkpoint has no tensor '{}'", group, entry.name));
-    if (entries[place->second].shape != entry.shape) {
-      return invalid(fmt::format("tensor '{}' of group '{}' is {} in the checkpoint and {} in the model",
-                                 entry.name, group, entries[place->second].shape.to_string(),
-                                 entry.shape.to_string()));
-    }
+      return invalid("group '{}' of the checkpoint has no tensor '{}'", group, entry.name);
+    if (entries[place->second].shape != entry.shape)
+      return invalid("tensor '{}' of group '{}' is {} in the checkpoint and {} in the model", entry.name,
+                     group, entries[place->second].shape.to_string(), entry.shape.to_string());
   }
   for (const auto& entry : layout.entries()) {
     const Bytes bytes = written->tensors[places.at(entry.name)];

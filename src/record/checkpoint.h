@@ -1,5 +1,5 @@
-// A checkpoint: all of a run's state in one safetensors file, which is whole or not there. Bytes are
-// described in docs/checkpoint_format.md.
+// A checkpoint: all of a run's state in one safetensors file, which is whole or not there
+// (docs/checkpoint_format.md).
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,10 @@ namespace w5xde {
 
 // All of a run's state that is not floats. NaN and infinity are read back as NaN.
 struct CheckpointInfo {
-  std::uint64_t step = 0;     // steps committed = the next step's number
-  std::uint64_t version = 0;  // of the parameters
-  std::uint64_t next_slot =
-      0;                   // the data cursor: where the next step begins, counted from the run's first slot
-  SlotRanges slots_ahead;  // past it, and committed already: of an async run that was cut off
+  std::uint64_t step = 0;       // steps committed = the next step's number
+  std::uint64_t version = 0;    // of the parameters
+  std::uint64_t next_slot = 0;  // the data cursor: where the next step begins, from the run's first slot on
+  SlotRanges slots_ahead;       // past it, and committed already: of an async run that was cut off
   std::uint64_t seed = 0;
   std::uint64_t optimizer_steps = 0;
   // Of those, in how many a parameter had no gradient, by its name; those that always had one are not in it.
@@ -70,16 +69,13 @@ struct CheckpointGroup {
   std::vector<Bytes> tensors;  // of the layout's entries, in the mapped file
 };
 
-// A checkpoint that was opened and checked, every byte of it. Stays readable while the file is replaced or
-// deleted.
+// Opened, and every byte checked. Stays readable while the file is replaced or deleted.
 class CheckpointFile final : public BlockSource {
  public:
-  // corrupt: a byte is not what was written; invalid: a safetensors file, but no checkpoint; incompatible: of
-  // a newer w5xde.
+  // corrupt: a byte is not what was written; invalid: not a checkpoint; incompatible: of a newer w5xde.
   static Result<CheckpointFile> open(const std::filesystem::path& path, Disk& disk = real_disk());
 
   const CheckpointInfo& info() const { return info_; }
-  std::vector<std::string> groups() const;  // in the order written
   std::shared_ptr<const BlockLayout> layout_of(std::string_view group) const override;
   Status read(std::string_view group, const BlockLayout& layout, std::span<float> values) const override;
 

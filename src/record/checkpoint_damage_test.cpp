@@ -35,7 +35,7 @@ class CheckpointDamage : public testing::Test {
     ParameterBlock momentum(layout_);
     return file.info() == info_ && file.read("parameters", *layout_, parameters.values()).ok() &&
            file.read("momentum", *layout_, momentum.values()).ok() &&
-           file.layout_of("parameters")->fingerprint() == layout_->fingerprint() &&
+           fingerprint_of(*file.layout_of("parameters")) == fingerprint_of(*layout_) &&
            std::ranges::equal(parameters.bytes(), parameters_.bytes()) &&
            std::ranges::equal(momentum.bytes(), momentum_.bytes());
   }

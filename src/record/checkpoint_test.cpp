@@ -93,11 +93,10 @@ TEST_F(Checkpoint, gives_back_what_was_written) {
   const auto file = CheckpointFile::open(path());
   ASSERT_TRUE(file.ok()) << file.error().to_string();
   EXPECT_EQ(file->info(), some_info());
-  EXPECT_EQ(file->groups(), (std::vector<std::string>{"parameters", "optimizer.momentum", "buffers"}));
   for (const NamedBlock& block : blocks) {
     const auto layout = file->layout_of(block.group);
     ASSERT_NE(layout, nullptr) << block.group;
-    EXPECT_EQ(layout->fingerprint(), block.layout->fingerprint()) << block.group;
+    EXPECT_EQ(fingerprint_of(*layout), fingerprint_of(*block.layout)) << block.group;
     ParameterBlock read(layout);
     ASSERT_TRUE(file->read(block.group, *layout, read.values()).ok());
     EXPECT_TRUE(same_bits(read.values(), block.values)) << block.group;
@@ -310,9 +309,8 @@ RC_GTEST_PROP(CheckpointProperty, any_layouts_come_back_bit_for_bit, ()) {
   const auto file = CheckpointFile::open(path);
   RC_ASSERT(file.ok());
   RC_ASSERT(file->info() == info);
-  RC_ASSERT(file->groups().size() == count);
   for (const NamedBlock& block : blocks) {
-    RC_ASSERT(file->layout_of(block.group)->fingerprint() == block.layout->fingerprint());
+    RC_ASSERT(fingerprint_of(*file->layout_of(block.group)) == fingerprint_of(*block.layout));
     ParameterBlock read(file->layout_of(block.group));
     RC_ASSERT(file->read(block.group, *block.layout, read.values()).ok());
     RC_ASSERT(same_bits(read.values(), block.values));

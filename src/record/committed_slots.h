@@ -1,8 +1,5 @@
-// Which of the run's slots are committed: the data cursor, and the proof that it is one.
-//
-// Slots are counted from the run's first. A run commits each of them once and in order, except for the few
-// that overtake each other in an async run. Missing slots and slots committed twice are counted, for the
-// audit.
+// Which of the run's slots are committed, counted from its first: the data cursor, and what the audit needs.
+// A run commits each once and in order, except for the few that overtake each other in an async run.
 #pragma once
 
 #include <cstdint>

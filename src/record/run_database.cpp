@@ -1,12 +1,10 @@
 #include "record/run_database.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <utility>
+#include <tuple>
 
+#include "base/errors.h"
 #include "base/limits.h"
 #include "record/sqlite.h"
 
@@ -17,18 +15,43 @@ namespace {
 constexpr std::uint64_t kSchemaVersion = 1;
 
 constexpr std::array kTables = {
-    "CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, steps INTEGER, loss REAL, learning_rate "
-    "REAL,"
-    " samples INTEGER, batches_per_second REAL, nodes INTEGER, seconds REAL)",
-    "CREATE TABLE IF NOT EXISTS evaluations (step INTEGER PRIMARY KEY, loss REAL, accuracy REAL, samples "
-    "INTEGER)",
-    "CREATE TABLE IF NOT EXISTS nodes (name TEXT, peer TEXT, engine TEXT, joined_seconds REAL, left_seconds "
-    "REAL,"
-    " reason TEXT, batches INTEGER, PRIMARY KEY (name, peer, joined_seconds))",
+    "CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, steps INTEGER, loss REAL,"
+    " learning_rate REAL, samples INTEGER, batches_per_second REAL, nodes INTEGER, seconds REAL)",
+    "CREATE TABLE IF NOT EXISTS evaluations (step INTEGER PRIMARY KEY, loss REAL, accuracy REAL,"
+    " samples INTEGER)",
+    "CREATE TABLE IF NOT EXISTS nodes (name TEXT, peer TEXT, engine TEXT, joined_seconds REAL,"
+    " left_seconds REAL, reason TEXT, batches INTEGER, PRIMARY KEY (name, peer, joined_seconds))",
     "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, seconds REAL, text TEXT)",
     "CREATE TABLE IF NOT EXISTS checkpoints (step INTEGER PRIMARY KEY, file TEXT, bytes INTEGER,"
     " write_seconds REAL)",
 };
+
+// In the order of the tables' columns.
+auto columns(RunDatabase::StepRow& row) {
+  return std::tie(row.step, row.steps, row.loss, row.learning_rate, row.samples, row.batches_per_second,
+                  row.nodes, row.seconds);
+}
+
+auto columns(RunDatabase::EvaluationRow& row) {
+  return std::tie(row.step, row.loss, row.accuracy, row.samples);
+}
+
+auto columns(RunDatabase::NodeRow& row) {
+  return std::tie(row.name, row.peer, row.engine, row.joined_seconds, row.left_seconds, row.reason,
+                  row.batches);
+}
+
+auto columns(RunDatabase::EventRow& row) {
+  return std::tie(row.seconds, row.text);
+}
+
+auto columns(RunDatabase::CheckpointRow& row) {
+  return std::tie(row.step, row.file, row.bytes, row.write_seconds);
+}
+
+auto columns(RunDatabase::Stretch& row) {
+  return std::tie(row.steps, row.seconds);
+}
 
 // None in a file without a schema table.
 Result<std::uint64_t> schema_version(Sqlite& database) {
@@ -37,13 +60,15 @@ Result<std::uint64_t> schema_version(Sqlite& database) {
   if (!has_table) return std::uint64_t{0};
   W5XDE_TRY(auto statement, database.prepare("SELECT max(version) FROM schema"));
   W5XDE_TRY(const bool has_row, statement.next());
-  return has_row ? statement.integer() : std::uint64_t{0};
+  std::uint64_t version = 0;
+  if (has_row) statement.read(version);
+  return version;
 }
 
 Status check_version(const Sqlite& database, std::uint64_t version) {
   if (version <= kSchemaVersion) return {};
-  return incompatible(fmt::format("{} has schema {}, this w5xde knows up to {}: use the w5xde that wrote it",
-                                  database.path().string(), version, kSchemaVersion));
+  return incompatible("{} has schema {}, this w5xde knows up to {}: use the w5xde that wrote it",
+                      database.path().string(), version, kSchemaVersion);
 }
 
 Status create_tables(Sqlite& database) {
@@ -57,27 +82,25 @@ Status create_tables(Sqlite& database) {
   return database.commit();
 }
 
-// Runs a query and turns each of its rows into a Row. What cannot be read ends the list.
-template <class Row, class ReadRow, class... Values>
-std::vector<Row> rows_of(Sqlite& database, std::string_view sql, ReadRow&& read_row,
-                         const Values&... values) {
+// What cannot be read ends the list.
+template <class Row, class... Values>
+std::vector<Row> rows_of(Sqlite& database, std::string_view sql, const Values&... values) {
   std::vector<Row> rows;
   auto statement = database.prepare(sql);
   if (!statement.ok()) return rows;
   (statement->bind(values), ...);
-  for (auto more = statement->next(); more.ok() && *more; more = statement->next()) {
-    rows.push_back(read_row(*statement));
-  }
+  for (auto more = statement->next(); more.ok() && *more; more = statement->next())
+    std::apply([&](auto&... fields) { (statement->read(fields), ...); }, columns(rows.emplace_back()));
   return rows;
 }
 
+template <class Row>
+Status add_row(Sqlite& database, std::string_view sql, Row row) {
+  W5XDE_CHECK(database.begin());
+  return std::apply([&](const auto&... fields) { return database.run(sql, fields...); }, columns(row));
+}
+
 }  // namespace
-
-RunDatabase::RunDatabase(std::unique_ptr<Sqlite> database) : database_(std::move(database)) {}
-RunDatabase::RunDatabase(RunDatabase&&) noexcept = default;
-RunDatabase& RunDatabase::operator=(RunDatabase&&) noexcept = default;
-
-RunDatabase::~RunDatabase() = default;
 
 Result<RunDatabase> RunDatabase::open(const std::filesystem::path& path) {
   W5XDE_TRY(auto database, Sqlite::open(path, Sqlite::Access::write));
@@ -98,38 +121,28 @@ Result<RunDatabase> RunDatabase::look(const std::filesystem::path& path) {
 }
 
 Status RunDatabase::add(const StepRow& row) {
-  W5XDE_CHECK(database_->begin());
-  return database_->run("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row.step, row.steps,
-                        row.loss, row.learning_rate, row.samples, row.batches_per_second,
-                        std::uint64_t{row.nodes}, row.seconds);
+  return add_row(*database_, "INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row);
 }
 
 Status RunDatabase::add(const EvaluationRow& row) {
-  W5XDE_CHECK(database_->begin());
-  return database_->run("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", row.step, row.loss,
-                        row.accuracy, row.samples);
+  return add_row(*database_, "INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", row);
 }
 
 Status RunDatabase::add(const NodeRow& row) {
-  W5XDE_CHECK(database_->begin());
-  W5XDE_CHECK(database_->run("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)", row.name, row.peer,
-                             row.engine, row.joined_seconds, row.left_seconds, row.reason, row.batches));
+  W5XDE_CHECK(add_row(*database_, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)", row));
   // Nodes that come and go must not fill the disk. A row that is added has the highest number.
   return database_->run("DELETE FROM nodes WHERE rowid <= (SELECT max(rowid) FROM nodes) - ?",
                         Limits{}.database_rows_max);
 }
 
 Status RunDatabase::add(const EventRow& row) {
-  W5XDE_CHECK(database_->begin());
-  W5XDE_CHECK(database_->run("INSERT INTO events (seconds, text) VALUES (?, ?)", row.seconds, row.text));
+  W5XDE_CHECK(add_row(*database_, "INSERT INTO events (seconds, text) VALUES (?, ?)", row));
   return database_->run("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?",
                         Limits{}.database_rows_max);
 }
 
 Status RunDatabase::add(const CheckpointRow& row) {
-  W5XDE_CHECK(database_->begin());
-  return database_->run("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row.step, row.file,
-                        row.bytes, row.write_seconds);
+  return add_row(*database_, "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row);
 }
 
 Status RunDatabase::resume(const Resumption& from) {
@@ -158,83 +171,48 @@ std::vector<RunDatabase::StepRow> RunDatabase::steps(std::size_t rows_max) const
       " OR (?1 > 1 AND (i = 0 OR i * (?1 - 1) / (n - 1) > (i - 1) * (?1 - 1) / (n - 1)))"
       " ORDER BY step";
   constexpr std::size_t kRowsMax = 1'000'000'000;  // keeps the products above below 2^63
-  return rows_of<StepRow>(
-      *database_, kThinned,
-      [](Sqlite::Statement& row) {
-        return StepRow{.step = row.integer(),
-                       .steps = row.integer(),
-                       .loss = row.real(),
-                       .learning_rate = row.real(),
-                       .samples = row.integer(),
-                       .batches_per_second = row.real(),
-                       .nodes = static_cast<unsigned>(row.integer()),
-                       .seconds = row.real()};
-      },
-      std::uint64_t{std::min(rows_max, kRowsMax)});
+  return rows_of<StepRow>(*database_, kThinned, std::uint64_t{std::min(rows_max, kRowsMax)});
 }
 
 std::optional<RunDatabase::Stretch> RunDatabase::stretch_after(double seconds) const {
-  const auto rows = rows_of<StepRow>(
-      *database_,
-      "SELECT step, seconds FROM steps WHERE step >="
-      " coalesce((SELECT max(step) FROM steps WHERE seconds <= ?), 0) ORDER BY step",
-      [](Sqlite::Statement& row) { return StepRow{.step = row.integer(), .seconds = row.real()}; }, seconds);
+  const auto rows =
+      rows_of<Stretch>(*database_,
+                       "SELECT step, seconds FROM steps WHERE step >="
+                       " coalesce((SELECT max(step) FROM steps WHERE seconds <= ?), 0) ORDER BY step",
+                       seconds);
   if (rows.size() < 2 || !(rows.back().seconds > rows.front().seconds)) return std::nullopt;
-  return Stretch{rows.back().step - rows.front().step, rows.back().seconds - rows.front().seconds};
+  return Stretch{rows.back().steps - rows.front().steps, rows.back().seconds - rows.front().seconds};
 }
 
 double RunDatabase::batches_per_second() const {
   // A row's rate holds from the row before on.
-  const auto rates = rows_of<double>(
-      *database_,
+  auto statement = database_->prepare(
       "SELECT coalesce(sum(batches_per_second * elapsed) / sum(elapsed), 0) FROM"
       " (SELECT batches_per_second, seconds - lag(seconds, 1, 0) OVER (ORDER BY step) AS elapsed FROM steps)"
-      " WHERE elapsed > 0",
-      [](Sqlite::Statement& row) { return row.real(); });
-  return rates.empty() ? 0 : rates.front();
+      " WHERE elapsed > 0");
+  double rate = 0;
+  if (statement.ok() && statement->next().ok()) statement->read(rate);
+  return rate;
 }
 
 std::vector<RunDatabase::EvaluationRow> RunDatabase::evaluations() const {
-  return rows_of<EvaluationRow>(
-      *database_, "SELECT step, loss, accuracy, samples FROM evaluations ORDER BY step",
-      [](Sqlite::Statement& row) {
-        return EvaluationRow{
-            .step = row.integer(), .loss = row.real(), .accuracy = row.real(), .samples = row.integer()};
-      });
+  return rows_of<EvaluationRow>(*database_, "SELECT * FROM evaluations ORDER BY step");
 }
 
 std::vector<RunDatabase::NodeRow> RunDatabase::nodes() const {
-  return rows_of<NodeRow>(
-      *database_,
-      "SELECT name, peer, engine, joined_seconds, left_seconds, reason, batches FROM nodes"
-      " ORDER BY joined_seconds, name, peer",
-      [](Sqlite::Statement& row) {
-        return NodeRow{.name = row.text(),
-                       .peer = row.text(),
-                       .engine = row.text(),
-                       .joined_seconds = row.real(),
-                       .left_seconds = row.real(),
-                       .reason = row.text(),
-                       .batches = row.integer()};
-      });
+  return rows_of<NodeRow>(*database_, "SELECT * FROM nodes ORDER BY joined_seconds, name, peer");
 }
 
 std::vector<RunDatabase::EventRow> RunDatabase::events(std::size_t rows_max) const {
-  auto rows = rows_of<EventRow>(
-      *database_, "SELECT seconds, text FROM events ORDER BY id DESC LIMIT ?",
-      [](Sqlite::Statement& row) { return EventRow{.seconds = row.real(), .text = row.text()}; },
-      std::uint64_t{std::min<std::uint64_t>(rows_max, std::numeric_limits<std::int64_t>::max())});
+  const auto limit = std::min<std::uint64_t>(rows_max, std::numeric_limits<std::int64_t>::max());
+  auto rows =
+      rows_of<EventRow>(*database_, "SELECT seconds, text FROM events ORDER BY id DESC LIMIT ?", limit);
   std::ranges::reverse(rows);
   return rows;
 }
 
 std::vector<RunDatabase::CheckpointRow> RunDatabase::checkpoints() const {
-  return rows_of<CheckpointRow>(
-      *database_, "SELECT step, file, bytes, write_seconds FROM checkpoints ORDER BY step",
-      [](Sqlite::Statement& row) {
-        return CheckpointRow{
-            .step = row.integer(), .file = row.text(), .bytes = row.integer(), .write_seconds = row.real()};
-      });
+  return rows_of<CheckpointRow>(*database_, "SELECT * FROM checkpoints ORDER BY step");
 }
 
 }  // namespace w5xde

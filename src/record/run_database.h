@@ -1,6 +1,5 @@
-// run.db: what happened in a run, for people, plots and `inspect`. Nothing in it is needed to go on training:
-// a caller that gets an error logs it and goes on. Used by one thread. Tables are described in
-// docs/run_folder.md.
+// run.db: what happened in a run, for people, plots and `inspect` (docs/run_folder.md). Training does not
+// need it: a caller that gets an error logs it and goes on. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +19,8 @@ class Sqlite;
 
 class RunDatabase {
  public:
-  // `step` counts the steps committed when the row was made; in an async run, the updates. `seconds` count
-  // from the start of the run's training. A double that is not known is NaN.
+  // `step` counts the committed steps, in an async run the updates; `seconds` count from training's start. A
+  // double that is not known is NaN.
   struct StepRow {  // `steps` steps that end with `step`: their mean loss
     std::uint64_t step = 0;
     std::uint64_t steps = 1;
@@ -29,7 +28,7 @@ class RunDatabase {
     double learning_rate = 0;
     std::uint64_t samples = 0;
     double batches_per_second = 0;
-    unsigned nodes = 0;
+    std::uint64_t nodes = 0;
     double seconds = 0;
   };
   // What lies between two rows of steps.
@@ -43,8 +42,7 @@ class RunDatabase {
     double accuracy = 0;
     std::uint64_t samples = 0;
   };
-  // One stay of a node. Added when it joins and again when it leaves: the row of the same name, peer and
-  // joined_seconds is replaced.
+  // One stay of a node, added when it joins and replaced when it leaves (same name, peer, joined_seconds).
   struct NodeRow {
     std::string name;
     std::string peer;
@@ -70,12 +68,8 @@ class RunDatabase {
   // For reading only, also while the run's coordinator writes; add() and the like are refused.
   static Result<RunDatabase> look(const std::filesystem::path& path);
 
-  RunDatabase(RunDatabase&&) noexcept;
-  RunDatabase& operator=(RunDatabase&&) noexcept;
-  ~RunDatabase();  // commits what is open, if it can
-
-  // Each begins a transaction if none is open; the row is safe once flush() returned. A row of the same key
-  // is replaced. Of nodes and of events the last Limits::database_rows_max are kept.
+  // Begins a transaction if none is open; the row is safe once flush() returned. Replaces a row of the same
+  // key. Of nodes and of events the last Limits::database_rows_max are kept.
   Status add(const StepRow& row);
   Status add(const EvaluationRow& row);
   Status add(const NodeRow& row);
@@ -88,18 +82,15 @@ class RunDatabase {
     std::uint64_t checkpoint_step = 0;  // as checkpoints do: those of an async run count differently
     double seconds = 0;
   };
-  // Rows past the checkpoint are gone. Nodes and events, which did happen, stay; nodes that had not left when
-  // the coordinator ended left then.
+  // Deletes rows past the checkpoint, but no nodes and events. Nodes that had not left, left at `from`.
   Status resume(const Resumption& from);
 
   // Commits the open transaction. When that fails its rows are dropped, and the next add() begins anew.
   Status flush();
 
   // Oldest first; empty when they cannot be read.
-  std::vector<StepRow> steps(
-      std::size_t rows_max) const;  // evenly thinned, the first and the last always there
-  // From the last row that was made within the first `seconds`, or else the first one, to the last. None
-  // where that is one and the same row, or there is none.
+  std::vector<StepRow> steps(std::size_t rows_max) const;  // thinned evenly; keeps the first and the last
+  // From the last row within the first `seconds`, or else the first one, to the last; none without two rows.
   std::optional<Stretch> stretch_after(double seconds) const;
   // The mean over all steps; 0 where there is none.
   double batches_per_second() const;
@@ -109,9 +100,9 @@ class RunDatabase {
   std::vector<CheckpointRow> checkpoints() const;
 
  private:
-  explicit RunDatabase(std::unique_ptr<Sqlite> database);
+  explicit RunDatabase(std::shared_ptr<Sqlite> database) : database_(std::move(database)) {}
 
-  std::unique_ptr<Sqlite> database_;
+  std::shared_ptr<Sqlite> database_;  // commits what is open when the last copy goes, if it can
 };
 
 }  // namespace w5xde

@@ -1,16 +1,13 @@
 #include "record/run_folder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <functional>
-#include <limits>
 #include <system_error>
 #include <utility>
 
-#include "base/file.h"
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -52,8 +49,7 @@ std::vector<Numbered> numbered_checkpoints(Disk& disk, const fs::path& folder) {
   return found;
 }
 
-// What write_file_atomically and link_best leave behind when the process is killed in between; checkpoints
-// are large, and a run that is killed every night would fill the disk.
+// What write_file_atomically and link_best leave behind when the process is killed.
 void remove_temporaries(Disk& disk, const fs::path& folder, std::span<const std::string_view> prefixes) {
   for (const std::string& name : disk.names_in(folder)) {
     const bool ours = std::ranges::any_of(prefixes, [&](auto prefix) { return name.starts_with(prefix); });
@@ -100,10 +96,9 @@ Result<RunFolder> RunFolder::look(const fs::path& folder) {
   const std::array signs = {run.run_toml(), run.database(), folder / kLockName, run.best_checkpoint()};
   const bool has_sign =
       std::ranges::any_of(signs, [&](const fs::path& sign) { return fs::exists(sign, error); });
-  if (!has_sign && run.checkpoints().empty()) {
+  if (!has_sign && run.checkpoints().empty())
     return invalid(folder.string() +
                    " is not the folder of a run: it has no run.toml, run.db or checkpoints");
-  }
   return run;
 }
 
@@ -136,9 +131,8 @@ Result<std::optional<CheckpointFile>> RunFolder::newest(std::vector<std::string>
     if (skipped) skipped->push_back(last_reason);
   }
   if (candidates.empty()) return std::optional<CheckpointFile>();
-  return corrupt(
-      fmt::format("none of the {} checkpoints in {} can be used: move them away to begin anew ({})",
-                  candidates.size(), (path_ / kCheckpointsName).string(), last_reason));
+  return corrupt("none of the {} checkpoints in {} can be used: move them away to begin anew ({})",
+                 candidates.size(), (path_ / kCheckpointsName).string(), last_reason);
 }
 
 Status RunFolder::retain(std::uint64_t step, bool best, unsigned keep) const {

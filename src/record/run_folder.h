@@ -1,5 +1,4 @@
-// A run on disk: RUN/{run.toml,run.db,checkpoints/,summary.json,lock,model.pt}. docs/run_folder.md says what
-// each is for.
+// A run on disk: RUN/{run.toml,run.db,checkpoints/,summary.json,lock,model.pt} (docs/run_folder.md).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +16,8 @@ namespace w5xde {
 
 class RunFolder {
  public:
-  // Creates the folder if need be and locks it for as long as this object or a copy of it lives, or the
-  // process does. invalid, with the owner's process id, when another coordinator has it. Clears away the
-  // temporary files of a coordinator that was killed while it wrote.
+  // Creates the folder if need be and locks it while this object or a copy of it lives. invalid, with the
+  // owner's process id, when another coordinator has it. Removes temporary files of a killed coordinator.
   static Result<RunFolder> open(const std::filesystem::path& folder, Disk& disk = real_disk());
 
   // For reading only: takes no lock and creates nothing. invalid when the folder is not a run's.
@@ -37,14 +35,12 @@ class RunFolder {
   // The checkpoints that are there, newest first, by file name; best.safetensors is not among them.
   std::vector<std::filesystem::path> checkpoints() const;
 
-  // The newest whole checkpoint, or none when there is no checkpoint at all. Ones that do not open are
-  // skipped and each leaves a line in `skipped`; best.safetensors is tried last. An error when there are
-  // checkpoints but none can be used: the user must decide whether to begin again.
+  // The newest whole checkpoint, or none when there is no checkpoint at all. Each that does not open leaves a
+  // line in `skipped`; best.safetensors is tried last. An error when there are some but none can be used.
   Result<std::optional<CheckpointFile>> newest(std::vector<std::string>* skipped = nullptr) const;
 
   // After the checkpoint of `step` was written: makes it best.safetensors if it is the `best`, and deletes
-  // all but the last `keep` of those up to `step`. Never deletes best.safetensors nor the checkpoint of
-  // `step`.
+  // all but the last `keep` of those up to `step`. best.safetensors and that of `step` are never deleted.
   Status retain(std::uint64_t step, bool best, unsigned keep) const;
 
  private:

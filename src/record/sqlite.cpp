@@ -5,7 +5,6 @@
 
 #include <cctype>
 #include <limits>
-#include <utility>
 
 namespace w5xde {
 
@@ -49,54 +48,47 @@ std::string escaped(const std::string& path) {
 
 }  // namespace
 
-Sqlite::Statement::Statement(Statement&& other) noexcept
-    : database_(other.database_),
-      prepared_(std::exchange(other.prepared_, nullptr)),
-      bound_(other.bound_),
-      read_(other.read_) {}
-
-Sqlite::Statement::~Statement() {
-  if (!prepared_) return;
-  sqlite3_reset(prepared_);
-  sqlite3_clear_bindings(prepared_);
+void Sqlite::Statement::Reset::operator()(sqlite3_stmt* prepared) const {
+  sqlite3_reset(prepared);
+  sqlite3_clear_bindings(prepared);
 }
 
 void Sqlite::Statement::bind(std::uint64_t value) {
-  sqlite3_bind_int64(prepared_, ++bound_, static_cast<sqlite3_int64>(value));
+  sqlite3_bind_int64(prepared_.get(), ++bound_, static_cast<sqlite3_int64>(value));
 }
 
 void Sqlite::Statement::bind(double value) {
-  sqlite3_bind_double(prepared_, ++bound_, value);
+  sqlite3_bind_double(prepared_.get(), ++bound_, value);
 }
 
 void Sqlite::Statement::bind(std::string_view value) {
   // A null pointer would bind NULL.
   const char* text = value.empty() ? "" : value.data();
-  sqlite3_bind_text64(prepared_, ++bound_, text, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  sqlite3_bind_text64(prepared_.get(), ++bound_, text, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
 Result<bool> Sqlite::Statement::next() {
   read_ = 0;
-  const int code = sqlite3_step(prepared_);
+  const int code = sqlite3_step(prepared_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
   return database_->error_of(code);
 }
 
-std::uint64_t Sqlite::Statement::integer() {
-  return static_cast<std::uint64_t>(sqlite3_column_int64(prepared_, read_++));
+void Sqlite::Statement::read(std::uint64_t& value) {
+  value = static_cast<std::uint64_t>(sqlite3_column_int64(prepared_.get(), read_++));
 }
 
-double Sqlite::Statement::real() {
+void Sqlite::Statement::read(double& value) {
   const int column = read_++;
-  if (sqlite3_column_type(prepared_, column) == SQLITE_NULL) return std::numeric_limits<double>::quiet_NaN();
-  return sqlite3_column_double(prepared_, column);
+  const bool null = sqlite3_column_type(prepared_.get(), column) == SQLITE_NULL;
+  value = null ? std::numeric_limits<double>::quiet_NaN() : sqlite3_column_double(prepared_.get(), column);
 }
 
-std::string Sqlite::Statement::text() {
+void Sqlite::Statement::read(std::string& value) {
   const int column = read_++;
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(prepared_, column));
-  return text ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(prepared_, column))) : "";
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(prepared_.get(), column));
+  value.assign(text ? text : "", static_cast<std::size_t>(sqlite3_column_bytes(prepared_.get(), column)));
 }
 
 Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::filesystem::path& path, Access access) {
@@ -107,8 +99,8 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::filesystem::path& path, 
   }
   W5XDE_CHECK(database->connect(path.string(), SQLITE_OPEN_READONLY));
   if (database->run("SELECT count(*) FROM sqlite_master").ok()) return database;
-  // A reader makes files beside a database in WAL mode, and in a folder of somebody else's it may not. As
-  // long as there is no log of changes, nobody writes, and the file can be read as it lies there.
+  // A reader makes files beside a database in WAL mode, which it may not in somebody else's folder. Without a
+  // log of changes nobody writes, and the file can be read as it is.
   std::error_code ignored;
   if (std::filesystem::exists(path.string() + "-wal", ignored)) return database;
   database.reset(new Sqlite(path));

@@ -1,5 +1,4 @@
-// SQLite as the rest of record/ uses it: statements prepared once, errors as Status with what to do about
-// them.
+// SQLite for record/: statements are prepared once, an error says what to do about it.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +22,6 @@ class Sqlite {
   class Statement {
    public:
     Statement(Sqlite& database, sqlite3_stmt* prepared) : database_(&database), prepared_(prepared) {}
-    ~Statement();
-    Statement(Statement&& other) noexcept;
-    Statement& operator=(Statement&&) = delete;
 
     void bind(std::uint64_t value);
     void bind(double value);
@@ -34,13 +30,17 @@ class Sqlite {
     Result<bool> next();  // whether there is a (further) row
 
     // The next column of the row that next() found.
-    std::uint64_t integer();
-    double real();
-    std::string text();
+    void read(std::uint64_t& value);
+    void read(double& value);
+    void read(std::string& value);
 
    private:
+    struct Reset {
+      void operator()(sqlite3_stmt* prepared) const;
+    };
+
     Sqlite* database_;
-    sqlite3_stmt* prepared_;
+    std::unique_ptr<sqlite3_stmt, Reset> prepared_;
     int bound_ = 0;
     int read_ = 0;
   };
@@ -63,8 +63,8 @@ class Sqlite {
     return {};
   }
 
-  // Begins a transaction if none is open. A file that another program has locked is waited for, but only the
-  // first time: training must not wait at every row.
+  // Begins a transaction if none is open. Waits for a file that another program has locked, but only once:
+  // training must not wait at every row.
   Status begin();
   // Commits the open transaction, if there is one; on failure it is rolled back.
   Status commit();

@@ -32,8 +32,7 @@ struct TrafficStats {
   std::uint64_t received = 0;
 };
 
-// Whether every sample was committed exactly once: the slots of the run were, each of them and in a row, and
-// brought as many samples as they have.
+// Whether every sample was committed exactly once: each slot was, and brought as many samples as it has.
 struct AuditStats {
   std::uint64_t samples_expected = 0;  // of all slots up to the last that is committed
   std::uint64_t samples_committed = 0;

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "base/grouped.h"
+#include "base/printable.h"
 
 namespace w5xde {
 
@@ -42,10 +42,6 @@ std::string bytes_text(double bytes, std::string_view per = "") {
     ++unit;
   }
   return fmt::format("{:.{}f} {}{}", bytes, unit == 0 ? 0 : 1, kUnits[unit], per);
-}
-
-std::string bytes_text(std::uint64_t bytes) {
-  return bytes_text(static_cast<double>(bytes));
 }
 
 std::string ratio_text(double ratio) {
@@ -158,10 +154,6 @@ std::string audit_text(const AuditStats& audit) {
   return fmt::format("AUDIT FAILED: {}{}; {}\n", samples, problem, again);
 }
 
-}  // namespace
-
-namespace {
-
 // How many nodes did not work at the end, by their standing and its reason.
 std::map<std::pair<std::string, std::string>, std::uint64_t> standings(std::span<const NodeSummary> nodes) {
   std::map<std::pair<std::string, std::string>, std::uint64_t> counts;
@@ -200,8 +192,8 @@ std::string to_text(const Summary& summary) {
     line("evaluation", fmt::format("{} loss", loss_text(summary.evaluation->loss)) +
                            (std::isnan(accuracy) ? "" : fmt::format(", {:.2f} % accuracy", accuracy * 100)));
   }
-  line("network", fmt::format("{} sent, {} received, {}", bytes_text(summary.bytes.sent),
-                              bytes_text(summary.bytes.received),
+  line("network", fmt::format("{} sent, {} received, {}", bytes_text(static_cast<double>(summary.bytes.sent)),
+                              bytes_text(static_cast<double>(summary.bytes.received)),
                               bytes_text(summary.throughput_bytes_per_second, "/s")));
   line("compression", ratio_text(summary.compression_ratio));
   if (!summary.preset.empty()) line("preset", summary.preset);
@@ -214,7 +206,7 @@ std::string to_text(const Summary& summary) {
     line("cores", fmt::format("{} computed up to {} slots at once", lanes->name, lanes->lanes));
   for (const auto& [why, nodes] : standings(summary.per_node))
     line(why.first, fmt::format("{}: {}", counted(nodes, "node"), why.second));
-  line("memory", bytes_text(summary.memory_bytes));
+  line("memory", bytes_text(static_cast<double>(summary.memory_bytes)));
   line("parameters", summary.parameters_hash);
   return text + nodes_text(summary.per_node) + "\n" + audit_text(summary.audit);
 }

@@ -1,11 +1,14 @@
-// What a setting may be, as types. This is the one place that reads and prints them: the command line,
-// run.toml and --json spell a choice as these functions do.
+// What a setting may be, as types, and how the command line, run.toml and --json spell it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include "codec/gradient.h"
 #include "codec/lossless.h"
@@ -46,26 +49,64 @@ struct Choice {
 using LosslessChoice = Choice<LosslessCodec>;
 using GradientChoice = Choice<GradientCodec>;
 
-Result<Loss> parse_loss(std::string_view text);
-Result<Serialization> parse_serialization(std::string_view text);
-Result<SampleCaching> parse_sample_cache(std::string_view text);
-Result<WhoWorks> parse_who_works(std::string_view text);
-Result<BatchPolicy> parse_batch_policy(std::string_view text);
-Result<RateScaling> parse_rate_scaling(std::string_view text);
+// The names of an enum's values. A new choice needs a line here, and nothing else.
+template <class Enum>
+struct Named {
+  Enum value;
+  std::string_view name;
+};
+template <class Enum>
+inline constexpr std::nullptr_t kNames = nullptr;
+template <>
+inline constexpr Named<Loss> kNames<Loss>[] = {{Loss::automatic, "auto"},
+                                               {Loss::cross_entropy, "cross-entropy"},
+                                               {Loss::mse, "mse"},
+                                               {Loss::own, "own"}};
+template <>
+inline constexpr Named<Serialization> kNames<Serialization>[] = {{Serialization::direct, "direct"},
+                                                                 {Serialization::generic, "generic"}};
+template <>
+inline constexpr Named<SampleCaching> kNames<SampleCaching>[] = {
+    {SampleCaching::automatic, "auto"}, {SampleCaching::on, "on"}, {SampleCaching::off, "off"}};
+template <>
+inline constexpr Named<WhoWorks> kNames<WhoWorks>[] = {{WhoWorks::fastest, "auto"}, {WhoWorks::all, "all"}};
+template <>
+inline constexpr Named<BatchPolicy> kNames<BatchPolicy>[] = {{BatchPolicy::fixed, "fixed"},
+                                                             {BatchPolicy::grows, "auto"}};
+template <>
+inline constexpr Named<RateScaling> kNames<RateScaling>[] = {{RateScaling::by_optimizer, "auto"},
+                                                             {RateScaling::linear, "linear"},
+                                                             {RateScaling::sqrt, "sqrt"},
+                                                             {RateScaling::none, "none"}};
+
+// "'pickle' is not a choice; use direct or generic"
+Error no_choice(std::string_view text, std::span<const std::string_view> names);
+
+template <class Enum>
+Result<Enum> parse_choice(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const auto& [value, name] : kNames<Enum>) {
+    if (name == text) return value;
+    names.push_back(name);
+  }
+  return no_choice(text, names);
+}
+
+template <class Enum>
+requires std::is_array_v<decltype(kNames<Enum>)> std::string_view name_of(Enum value) {
+  return std::ranges::find(kNames<Enum>, value, &Named<Enum>::value)->name;
+}
+
 Result<LosslessChoice> parse_lossless_choice(std::string_view text);
 // nullopt: the same as in the other direction.
 Result<std::optional<LosslessChoice>> parse_lossless_or_same(std::string_view text);
 Result<GradientChoice> parse_gradient_choice(std::string_view text);
 
 // What the functions above read back as the same choice.
-std::string_view name_of(Loss loss);
-std::string_view name_of(Serialization serialization);
-std::string_view name_of(SampleCaching caching);
-std::string_view name_of(WhoWorks who);
-std::string_view name_of(BatchPolicy policy);
-std::string_view name_of(RateScaling scaling);
-std::string to_string(const LosslessChoice& choice);
+template <class Codec>
+std::string to_string(const Choice<Codec>& choice) {
+  return choice.automatic ? "auto" : to_string(choice.codec);
+}
 std::string to_string(const std::optional<LosslessChoice>& choice);
-std::string to_string(const GradientChoice& choice);
 
 }  // namespace w5xde

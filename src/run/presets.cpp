@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/errors.h"
+
 namespace w5xde {
 
 namespace {
@@ -70,7 +72,7 @@ std::span<const std::string_view> preset_names() {
 Result<Transport> preset(std::string_view name) {
   const auto found = std::ranges::find(kPresets, name);
   if (found == kPresets.end())
-    return invalid(fmt::format("'{}' is no preset; take one of {}", name, fmt::join(kPresets, ", ")));
+    return invalid("'{}' is no preset; take one of {}", name, fmt::join(kPresets, ", "));
   const auto number = static_cast<std::size_t>(found - kPresets.begin());
   Transport made = number < std::size(kGenerations) ? of_history(kGenerations[number]) : Transport();
   made.preset = name;

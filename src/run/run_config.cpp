@@ -1,9 +1,9 @@
 #include "run/run_config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -13,8 +13,7 @@ Status RunConfig::check() const {
   if (batch == 0) return invalid("--batch 0: a slot needs a sample at least");
   if (slots == 0 || accumulate == 0) return invalid("--slots and --accumulate begin at 1");
   if (std::uint64_t{slots} * accumulate > kStepSlotsMax) {
-    return invalid(
-        fmt::format("{} slots a step; at most {}", std::uint64_t{slots} * accumulate, kStepSlotsMax));
+    return invalid("{} slots a step; at most {}", std::uint64_t{slots} * accumulate, kStepSlotsMax);
   }
   if (!(epochs >= 0) || !(seconds >= 0) || !(clip_norm >= 0) || !(checkpoint_seconds > 0)) {
     return invalid(
@@ -43,16 +42,16 @@ Status RunConfig::check_growth() const {
     return invalid("--global-batch auto compares the halves of a step: it needs --slots 2 or more");
   const std::uint64_t first = std::uint64_t{batch} * step_slots();
   if (growth.samples_max > 0 && growth.samples_max < first) {
-    return invalid(fmt::format(
+    return invalid(
         "--global-batch-max {} is less than batch × slots: {} samples; make it more, or those less",
-        growth.samples_max, first));
+        growth.samples_max, first);
   }
   const GradientChoice& codec = transport.gradient_codec;
   if (codec.automatic || !codec.codec.stateless()) {
-    return invalid(fmt::format(
+    return invalid(
         "--global-batch auto cannot measure gradients that --gradient-codec {} holds back parts of; "
         "use none, fp16 or bf16",
-        to_string(codec)));
+        to_string(codec));
   }
   return {};
 }

@@ -1,9 +1,9 @@
 #include "run/transport.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -21,8 +21,7 @@ constexpr std::uint32_t kPiecesAStep = 8;
 
 Status Transport::check() const {
   if (socket_buffer <= kSocketBufferMax) return {};
-  return invalid(
-      fmt::format("--socket-buffer {} is too much; use {} or less", socket_buffer, kSocketBufferMax));
+  return invalid("--socket-buffer {} is too much; use {} or less", socket_buffer, kSocketBufferMax);
 }
 
 bool Transport::keeps_samples(bool local, double bytes_per_second) const {

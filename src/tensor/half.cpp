@@ -14,8 +14,7 @@ namespace {
 
 #if defined(__x86_64__)
 
-// F16C came with the third generation of x86-64, so it is asked for at run time. Each returns how many it
-// did.
+// Not every x86-64 has F16C, so it is asked for at run time. Each returns how many it did.
 __attribute__((target("avx,f16c"))) std::size_t f32_to_f16_vector(std::span<const float> from,
                                                                   std::uint16_t* to) {
   std::size_t i = 0;
@@ -37,8 +36,7 @@ __attribute__((target("avx,f16c"))) std::size_t f16_to_f32_vector(std::span<cons
 }
 
 bool has_f16c() {
-  // From the processor itself: clang before 15 has no __builtin_cpu_supports("f16c"). Asked once, because a
-  // hypervisor answers CPUID slowly.
+  // Asked once: a hypervisor answers CPUID slowly. Clang before 15 has no __builtin_cpu_supports("f16c").
   static const bool kSupported = [] {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     return __builtin_cpu_supports("avx") != 0 && __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 &&
@@ -47,32 +45,26 @@ bool has_f16c() {
   return kSupported;
 }
 
-#else
-
-std::size_t f32_to_f16_vector(std::span<const float>, std::uint16_t*) {
-  return 0;
-}
-std::size_t f16_to_f32_vector(std::span<const std::uint16_t>, float*) {
-  return 0;
-}
-bool has_f16c() {
-  return false;
-}
-
 #endif
 
 }  // namespace
 
 void convert_f32_to_f16(std::span<const float> from, std::span<std::uint16_t> to) {
   assert(from.size() == to.size());
-  const std::size_t done = has_f16c() ? f32_to_f16_vector(from, to.data()) : 0;
-  for (std::size_t i = done; i < from.size(); ++i) to[i] = f16_from_f32(from[i]);
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  if (has_f16c()) i = f32_to_f16_vector(from, to.data());
+#endif
+  for (; i < from.size(); ++i) to[i] = f16_from_f32(from[i]);
 }
 
 void convert_f16_to_f32(std::span<const std::uint16_t> from, std::span<float> to) {
   assert(from.size() == to.size());
-  const std::size_t done = has_f16c() ? f16_to_f32_vector(from, to.data()) : 0;
-  for (std::size_t i = done; i < from.size(); ++i) to[i] = f32_from_f16(from[i]);
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  if (has_f16c()) i = f16_to_f32_vector(from, to.data());
+#endif
+  for (; i < from.size(); ++i) to[i] = f32_from_f16(from[i]);
 }
 
 }  // namespace w5xde

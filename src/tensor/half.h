@@ -1,6 +1,5 @@
-// The two 16-bit floats: IEEE half (f16) and bfloat16 (bf16). Rounding is to nearest, ties to even;
-// infinities, signed zeros and subnormals are kept, a NaN stays a NaN (quiet, with the top of its payload).
-// Every machine gives the same bits: the vector path is the fast way to what the scalar functions say.
+// The two 16-bit floats: IEEE half (f16) and bfloat16 (bf16). Rounded to nearest, ties to even; infinities,
+// signed zeros and subnormals are kept, a NaN becomes quiet. The vector code gives the scalar code's bits.
 #pragma once
 
 #include <bit>
@@ -29,13 +28,11 @@ constexpr std::uint16_t f16_from_f32(float value) {
   }
   if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65536 and up: infinity
   if (magnitude < 0x38800000u) {  // below 2^-14: subnormal in f16
-    // Adding 0.5 lets the float unit do the shift and the rounding: f16's last place is 2^-24, that of 0.5 is
-    // too.
+    // Adding 0.5 lets the float unit shift and round: its last place is 2^-24, as f16's is.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
   }
-  // Re-bias the exponent by 127 - 15, then round; a carry out of the mantissa moves into the exponent as it
-  // should.
+  // Re-bias the exponent by 127 - 15, then round; a carry out of the mantissa raises the exponent.
   const std::uint32_t rounded = magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u);
   return static_cast<std::uint16_t>(sign | (rounded >> 13));
 }

@@ -5,51 +5,18 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/bytes.h"
-#include "tensor/shape.h"
 #include "tensor/tensor_view.h"
+#include "w5xde/block_layout.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// Where each named tensor lies in a flat block of f32. Each starts at a multiple of kAlignment bytes; what
-// lies between them is padding and always zero, so that a loop over the whole block and a hash of it mean the
-// same on every machine.
-class BlockLayout {
- public:
-  struct Entry {
-    std::string name;
-    Shape shape;
-    std::uint64_t offset = 0;  // in floats, set by make()
-  };
+// Same for the same names, shapes and order: what two sides compare before they exchange blocks.
+std::uint64_t fingerprint_of(const BlockLayout& layout);
 
-  // Keeps the order given. Names must be unique and not empty; the sum of sizes must stay below floats_max.
-  static Result<std::shared_ptr<const BlockLayout>> make(std::vector<Entry> entries,
-                                                         std::uint64_t floats_max);
-
-  std::span<const Entry> entries() const { return entries_; }
-  const Entry* find(std::string_view name) const;
-  std::uint64_t floats() const { return floats_; }          // padding included
-  std::uint64_t parameters() const { return parameters_; }  // padding not included
-  // Zeroes what lies between the tensors of a block.
-  void clear_padding(std::span<float> block) const;
-
-  // Same for the same names, shapes and order: what two sides compare before they exchange blocks.
-  std::uint64_t fingerprint() const { return fingerprint_; }
-
- private:
-  BlockLayout() = default;
-
-  std::vector<Entry> entries_;
-  std::uint64_t floats_ = 0;
-  std::uint64_t parameters_ = 0;
-  std::uint64_t fingerprint_ = 0;
-};
-
-// The parameters of a model (or its gradient, or one optimizer state) in one aligned piece of memory, zero at
-// first.
+// A model's parameters, gradient or one optimizer state, in one aligned piece of memory; zero at first.
 class ParameterBlock {
  public:
   explicit ParameterBlock(std::shared_ptr<const BlockLayout> layout);
@@ -68,8 +35,7 @@ class ParameterBlock {
   std::span<float> values_;
 };
 
-// Blocks by the names of their groups, as a checkpoint has them: "parameters", "buffers",
-// "optimizer.momentum", …
+// A checkpoint's blocks by the names of their groups: "parameters", "buffers", "optimizer.momentum", …
 class BlockSource {
  public:
   virtual ~BlockSource() = default;

@@ -1,12 +1,12 @@
 #include "tensor/safetensors.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -14,34 +14,21 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A hundred thousand tensors. Parsed JSON takes up to thirty times the room of its text, so a file may not
-// choose this.
+// A hundred thousand tensors. Parsed JSON takes up to thirty times as much memory as its text.
 constexpr std::uint64_t kHeaderBytesMax = std::uint64_t{16} << 20;
 constexpr int kHeaderDepthMax = 3;  // the header, a tensor, its shape
 constexpr std::string_view kMetadataKey = "__metadata__";
-constexpr std::string_view kComplexNote = "w5xde.complex:";  // followed by a tensor's name
 
-struct FormatName {
-  DType dtype;
-  std::string_view name;
-};
+// "F32", "BOOL", …
+std::string format_name(DType dtype) {
+  std::string name(name_of(dtype));
+  std::ranges::transform(name, name.begin(), [](char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
+}
 
-constexpr std::array<FormatName, 10> kFormatNames = {{{DType::f64, "F64"},
-                                                      {DType::f32, "F32"},
-                                                      {DType::f16, "F16"},
-                                                      {DType::bf16, "BF16"},
-                                                      {DType::i64, "I64"},
-                                                      {DType::i32, "I32"},
-                                                      {DType::i16, "I16"},
-                                                      {DType::i8, "I8"},
-                                                      {DType::u8, "U8"},
-                                                      {DType::boolean, "BOOL"}}};
-
-// The dtype of a complex number's two parts, or none.
-std::optional<DType> part_of(DType dtype) {
-  if (dtype == DType::c64) return DType::f32;
-  if (dtype == DType::c128) return DType::f64;
-  return std::nullopt;
+// The format has no name for them.
+bool is_complex(DType dtype) {
+  return dtype == DType::c64 || dtype == DType::c128;
 }
 
 // What one entry of the header says, before it is believed.
@@ -55,43 +42,39 @@ struct Described {
 
 Result<DType> read_dtype(const Json& entry, const std::string& name) {
   const auto found = entry.find("dtype");
-  if (found == entry.end() || !found->is_string())
-    return corrupt(fmt::format("tensor '{}' has no dtype", name));
+  if (found == entry.end() || !found->is_string()) return corrupt("tensor '{}' has no dtype", name);
   const auto& text = found->get_ref<const std::string&>();
-  for (const auto& [dtype, format_name] : kFormatNames) {
-    if (format_name == text) return dtype;
+  for (const DType dtype : kDTypes) {
+    if (format_name(dtype) == text && !is_complex(dtype)) return dtype;
   }
-  return incompatible(fmt::format("tensor '{}' has dtype '{}', which is not supported", name, text));
+  return incompatible("tensor '{}' has dtype '{}', which is not supported", name, text);
 }
 
 Result<Shape> read_shape(const Json& entry, const std::string& name) {
   const auto found = entry.find("shape");
-  if (found == entry.end() || !found->is_array())
-    return corrupt(fmt::format("tensor '{}' has no shape", name));
+  if (found == entry.end() || !found->is_array()) return corrupt("tensor '{}' has no shape", name);
   std::vector<std::int64_t> dims;
   for (const Json& dim : *found) {
     // Larger ones would be negative as int64, and Shape refuses those.
-    if (!dim.is_number_unsigned() || dims.size() == kRankMax) {
-      return corrupt(fmt::format("tensor '{}' has a shape that is none", name));
-    }
+    if (!dim.is_number_unsigned() || dims.size() == kRankMax)
+      return corrupt("tensor '{}' has a shape that is none", name);
     dims.push_back(dim.get<std::int64_t>());
   }
   auto shape = Shape::make(dims);
-  if (!shape) return corrupt(fmt::format("tensor '{}': {}", name, shape.error().message));
+  if (!shape) return corrupt("tensor '{}': {}", name, shape.error().message);
   return shape;
 }
 
 Result<Described> read_entry(const std::string& name, const Json& entry) {
-  if (!entry.is_object()) return corrupt(fmt::format("tensor '{}' is not described by an object", name));
+  if (!entry.is_object()) return corrupt("tensor '{}' is not described by an object", name);
   Described described;
   described.name = name;
   W5XDE_TRY(described.dtype, read_dtype(entry, name));
   W5XDE_TRY(described.shape, read_shape(entry, name));
   const auto offsets = entry.find("data_offsets");
   if (offsets == entry.end() || !offsets->is_array() || offsets->size() != 2 ||
-      !(*offsets)[0].is_number_unsigned() || !(*offsets)[1].is_number_unsigned()) {
-    return corrupt(fmt::format("tensor '{}' has no data_offsets", name));
-  }
+      !(*offsets)[0].is_number_unsigned() || !(*offsets)[1].is_number_unsigned())
+    return corrupt("tensor '{}' has no data_offsets", name);
   described.begin = (*offsets)[0].get<std::uint64_t>();
   described.end = (*offsets)[1].get<std::uint64_t>();
   return described;
@@ -101,49 +84,29 @@ Result<Metadata> read_metadata(const Json& entry) {
   if (!entry.is_object()) return corrupt("__metadata__ is not an object");
   Metadata metadata;
   for (const auto& [key, value] : entry.items()) {
-    if (!value.is_string()) return corrupt(fmt::format("metadata '{}' is not a string", key));
+    if (!value.is_string()) return corrupt("metadata '{}' is not a string", key);
     metadata[key] = value.get<std::string>();
   }
   return metadata;
 }
 
-// Turns floats with a last dimension of 2 back into the complex tensor they were.
-Status restore_complex(Described& tensor, Metadata& metadata) {
-  const auto note = metadata.find(std::string(kComplexNote) + tensor.name);
-  if (note == metadata.end()) return {};
-  auto dtype = parse_dtype(note->second);
-  const auto dims = tensor.shape.dims();
-  if (!dtype || part_of(*dtype) != tensor.dtype || dims.empty() || dims.back() != 2) {
-    return corrupt(
-        fmt::format("tensor '{}' is not the {} that its metadata says", tensor.name, note->second));
-  }
-  W5XDE_TRY(tensor.shape, Shape::make(dims.first(dims.size() - 1)));
-  tensor.dtype = *dtype;
-  metadata.erase(note);
-  return {};
-}
-
 // The tensors must lie one after the other, from the first byte of data to the last.
 Result<std::vector<NamedTensor>> place(std::vector<Described> described, Bytes data) {
-  std::ranges::sort(described, [](const Described& a, const Described& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  std::ranges::sort(described, {}, [](const Described& one) { return std::pair(one.begin, one.end); });
   std::vector<NamedTensor> tensors;
   tensors.reserve(described.size());
   std::uint64_t at = 0;
   for (Described& tensor : described) {
     const std::uint64_t size = tensor.shape.elements() * size_of(tensor.dtype);
     if (tensor.begin != at || tensor.end < tensor.begin || tensor.end - tensor.begin != size ||
-        tensor.end > data.size()) {
-      return corrupt(fmt::format("tensor '{}' claims bytes {} to {}; expected {} to {} of {}", tensor.name,
-                                 tensor.begin, tensor.end, at, at + size, data.size()));
-    }
+        tensor.end > data.size())
+      return corrupt("tensor '{}' claims bytes {} to {}; expected {} to {} of {}", tensor.name, tensor.begin,
+                     tensor.end, at, at + size, data.size());
     const Bytes bytes = data.subspan(at, size);
     at = tensor.end;
     tensors.push_back({std::move(tensor.name), TensorView(bytes, tensor.dtype, tensor.shape)});
   }
-  if (at != data.size())
-    return corrupt(fmt::format("{} bytes of data belong to no tensor", data.size() - at));
+  if (at != data.size()) return corrupt("{} bytes of data belong to no tensor", data.size() - at);
   return tensors;
 }
 
@@ -190,28 +153,6 @@ Result<Json> parse_header(std::string_view text) {
   return header;
 }
 
-Bytes as_parts(const TensorView& tensor, std::vector<std::byte>& copy) {
-  if (tensor.contiguous()) return tensor.bytes();
-  copy.resize(tensor.byte_count());
-  tensor.gather(0, copy);
-  return copy;
-}
-
-// One tensor's entry of the header; complex ones leave a note in `metadata`.
-Json describe(const NamedTensor& named, std::uint64_t begin, Json& metadata) {
-  const TensorView& tensor = named.tensor;
-  const auto dims = tensor.shape().dims();
-  std::vector<std::int64_t> shape(dims.begin(), dims.end());
-  DType dtype = tensor.dtype();
-  if (const auto part = part_of(dtype)) {
-    metadata[std::string(kComplexNote) + named.name] = name_of(dtype);
-    shape.push_back(2);
-    dtype = *part;
-  }
-  const auto format_name = std::ranges::find(kFormatNames, dtype, &FormatName::dtype)->name;
-  return {{"dtype", format_name}, {"shape", shape}, {"data_offsets", {begin, begin + tensor.byte_count()}}};
-}
-
 }  // namespace
 
 const TensorView* SafetensorsContents::find(std::string_view name) const {
@@ -222,10 +163,9 @@ const TensorView* SafetensorsContents::find(std::string_view name) const {
 Result<SafetensorsContents> parse_safetensors(Bytes file) {
   ByteReader reader(file);
   const auto header_bytes = reader.read<std::uint64_t>();
-  if (reader.exhausted() || header_bytes > kHeaderBytesMax || header_bytes > reader.rest().size()) {
-    return corrupt(
-        fmt::format("a safetensors header of {} bytes in a file of {}", header_bytes, file.size()));
-  }
+  if (reader.exhausted() || header_bytes > kHeaderBytesMax || header_bytes > reader.rest().size())
+    return corrupt("not a safetensors file: its header would have {} bytes, the file has {}", header_bytes,
+                   file.size());
   W5XDE_TRY(const Json header, parse_header(text_of(reader.read_bytes(header_bytes))));
 
   SafetensorsContents contents;
@@ -238,7 +178,6 @@ Result<SafetensorsContents> parse_safetensors(Bytes file) {
       described.push_back(std::move(tensor));
     }
   }
-  for (Described& tensor : described) W5XDE_CHECK(restore_complex(tensor, contents.metadata));
   W5XDE_TRY(contents.tensors, place(std::move(described), reader.rest()));
   return contents;
 }
@@ -252,42 +191,27 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path,
 
 Status write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                          const Metadata& metadata, Disk& disk) {
-  std::vector<const NamedTensor*> order;
-  for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
-  std::ranges::stable_sort(order, std::greater{},
-                           [](const NamedTensor* named) { return size_of(named->tensor.dtype()); });
-
-  Json notes = Json::object();
-  for (const auto& [key, value] : metadata) notes[key] = value;
-  Json described = Json::object();
-  std::vector<std::vector<std::byte>> copies(order.size());
+  Json header = Json::object();
+  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
   std::vector<Bytes> parts(2);
   std::uint64_t offset = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const NamedTensor& named = *order[i];
-    if (named.name == kMetadataKey || described.contains(named.name)) {
-      return invalid(fmt::format("tensor name '{}' is reserved or used twice", named.name));
-    }
-    if (part_of(named.tensor.dtype()) && named.tensor.shape().rank() == kRankMax) {
-      return invalid(
-          fmt::format("complex tensor '{}' has no room for the dimension of its parts", named.name));
-    }
-    described[named.name] = describe(named, offset, notes);
-    parts.push_back(as_parts(named.tensor, copies[i]));
-    offset += named.tensor.byte_count();
+  for (const auto& [name, tensor] : tensors) {
+    if (name == kMetadataKey || header.contains(name))
+      return invalid("tensor name '{}' is reserved or used twice", name);
+    if (is_complex(tensor.dtype())) return invalid("tensor '{}' is of complex numbers", name);
+    header[name] = {{"dtype", format_name(tensor.dtype())},
+                    {"shape", tensor.shape().dims()},
+                    {"data_offsets", {offset, offset + tensor.byte_count()}}};
+    parts.push_back(tensor.bytes());
+    offset += tensor.byte_count();
   }
-  Json header = Json::object();
-  if (!notes.empty()) header[std::string(kMetadataKey)] = std::move(notes);
-  header.update(described);
 
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   // Spaces, so that the data starts at a multiple of kAlignment in the file and in the mapping of it.
   text.resize(align_up(text.size() + sizeof(std::uint64_t), kAlignment) - sizeof(std::uint64_t), ' ');
   // A file that could not be read again must not take the place of one that can be.
-  if (text.size() > kHeaderBytesMax) {
-    return overloaded(
-        fmt::format("a safetensors header of {} bytes; at most {}", text.size(), kHeaderBytesMax));
-  }
+  if (text.size() > kHeaderBytesMax)
+    return overloaded("a safetensors header of {} bytes; at most {}", text.size(), kHeaderBytesMax);
   std::array<std::byte, sizeof(std::uint64_t)> length{};
   store<std::uint64_t>(length.data(), text.size());
   parts[0] = length;

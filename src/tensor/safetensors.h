@@ -1,7 +1,5 @@
 // safetensors: the file format of checkpoints and data. u64 header length; a JSON header that maps each
-// tensor's name to its dtype, shape and place; the tensors' bytes without holes. Complex tensors, which most
-// readers refuse, are written as floats with a last dimension of 2 and a note in the metadata that turns them
-// back.
+// tensor's name to its dtype, shape and place; the tensors' bytes without holes.
 #pragma once
 
 #include <filesystem>
@@ -31,8 +29,8 @@ struct SafetensorsContents {
   const TensorView* find(std::string_view name) const;
 };
 
-// Reads the contents of a file that is already in memory; the views point into `file`. Everything is checked:
-// the header's length and syntax, every dtype and shape, and that the tensors fill the file exactly.
+// Of a file in memory; the views point into `file`. Everything is checked: the header's length and syntax,
+// every dtype and shape, and that the tensors fill the file exactly.
 Result<SafetensorsContents> parse_safetensors(Bytes file);
 
 // A file on disk, mapped: opening a large one costs its header only.
@@ -50,8 +48,7 @@ class SafetensorsFile {
   SafetensorsContents contents_;
 };
 
-// Writes a file whole or not at all. Tensors are laid out widest elements first, so that a mapped file needs
-// no copy to be used; strided ones are made contiguous.
+// Writes a file whole or not at all. Tensors are contiguous, and not of complex numbers.
 Status write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                          const Metadata& metadata, Disk& disk = real_disk());
 

@@ -44,17 +44,14 @@ TEST(SafetensorsTest, the_bytes_of_a_small_file_are_pinned) {
   EXPECT_EQ(text_of(file->bytes()), expected);
 }
 
-TEST(SafetensorsTest, data_starts_aligned_and_wide_elements_come_first) {
+TEST(SafetensorsTest, data_starts_aligned) {
   const TemporaryFolder folder;
-  const std::vector<std::uint8_t> narrow = {1, 2, 3};
-  const std::vector<double> wide = {1.0, 2.0};
+  const std::vector<double> values = {1.0, 2.0};
   const std::vector<NamedTensor> tensors = {
-      {"narrow", TensorView(std::as_bytes(std::span(narrow)), DType::u8, Shape{3})},
-      {"wide", TensorView(std::as_bytes(std::span(wide)), DType::f64, Shape{2})}};
+      {"wide", TensorView(std::as_bytes(std::span(values)), DType::f64, Shape{2})}};
   ASSERT_TRUE(write_safetensors(folder / "a", tensors, {}).ok());
   const auto file = SafetensorsFile::open(folder / "a");
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->contents().tensors[0].name, "wide");
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(file->contents().find("wide")->bytes().data()) % kAlignment, 0u);
   EXPECT_EQ(file->contents().find("missing"), nullptr);
 }
@@ -76,8 +73,8 @@ TEST(SafetensorsTest, each_way_to_be_wrong_is_refused_with_its_reason) {
     EXPECT_NE(refusal.find(expected), std::string::npos)
         << "'" << refusal << "' should say '" << expected << "'";
   };
-  says("", "header of 0 bytes in a file of 0");
-  says(std::string(8, '\xff'), "in a file of 8");
+  says("", "not a safetensors file: its header would have 0 bytes, the file has 0");
+  says(std::string(8, '\xff'), "the file has 8");
   says(file_of("{", ""), "not a JSON object");
   says(file_of("[]", ""), "not a JSON object");
   says(file_of(std::string(1 << 20, '['), ""), "nested deeper");
@@ -105,11 +102,11 @@ TEST(SafetensorsTest, each_way_to_be_wrong_is_refused_with_its_reason) {
                R"("t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
                "x"),
        "names something twice");
-  says(
-      file_of(
-          R"({"__metadata__":{"w5xde.complex:t":"c64"},"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})",
-          std::string(8, 'x')),
-      "is not the c64");
+  says(one_tensor(R"({"dtype":"f64","shape":[1],"data_offsets":[0,8]})"),
+       "dtype 'f64', which is not supported");
+  says(one_tensor(R"({"dtype":"C64","shape":[1],"data_offsets":[0,8]})"),
+       "dtype 'C64', which is not supported");
+  says(one_tensor(R"({"dtype":"","shape":[1],"data_offsets":[0,8]})"), "dtype '', which is not supported");
 }
 
 TEST(SafetensorsTest, overlapping_tensors_are_refused) {
@@ -133,6 +130,13 @@ TEST(SafetensorsTest, a_name_used_twice_is_not_written) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(SafetensorsTest, complex_numbers_are_not_written) {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> number(8);
+  const NamedTensor tensor{"t", TensorView(number, DType::c64, Shape{1})};
+  EXPECT_EQ(write_safetensors(folder / "a", {&tensor, 1}, {}).error().kind, ErrorKind::invalid);
+}
+
 TEST(SafetensorsTest, a_header_too_long_to_be_read_again_is_not_written) {
   const TemporaryFolder folder;
   const Metadata metadata = {{"note", std::string(17 << 20, 'x')}};
@@ -146,7 +150,7 @@ RC_GTEST_PROP(SafetensorsTest, what_is_written_is_read_back, ()) {
   std::vector<std::vector<std::byte>> memory(count);
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto dtype = *rc::gen::elementOf(std::vector<DType>(all_dtypes().begin(), all_dtypes().end()));
+    const auto dtype = *rc::gen::elementOf(std::vector<DType>(kDTypes.begin(), kDTypes.end() - 2));
     const auto dims = *rc::gen::container<std::vector<std::int64_t>>(*rc::gen::inRange<std::size_t>(0, 4),
                                                                      rc::gen::inRange<std::int64_t>(0, 5));
     const Shape shape = Shape::make(dims).value();

@@ -1,4 +1,4 @@
-#include "tensor/shape.h"
+#include "w5xde/shape.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "tensor/dtype.h"
-#include "tensor/shape.h"
+#include "w5xde/shape.h"
 
 namespace w5xde {
 
@@ -16,8 +16,7 @@ class TensorView {
   TensorView() = default;
   // Contiguous: `bytes` is shape.elements() * size_of(dtype) long.
   TensorView(Bytes bytes, DType dtype, const Shape& shape, bool requires_grad = false);
-  // Strided, as PyTorch and NumPy have it: strides count elements; they may be 0 (expanded) or negative
-  // (flipped), and `first` is the element at index 0, 0, ….
+  // Strided: `first` is the element at index 0, 0, …; strides count elements, and may be 0 or negative.
   TensorView(const std::byte* first, DType dtype, const Shape& shape, std::span<const std::int64_t> strides,
              bool requires_grad = false);
 
@@ -33,9 +32,8 @@ class TensorView {
   // The tensor's memory; contiguous views only.
   Bytes bytes() const;
 
-  // Copies the elements from number `first` on, in row-major order, until `out` is full; out.size() is a
-  // multiple of the element size and does not reach past the last element. This is how a strided tensor is
-  // sent in blocks.
+  // Copies the elements from number `first` on, in row-major order, until `out` is full. out.size() is a
+  // multiple of the element size and does not reach past the last element.
   void gather(std::uint64_t first, MutableBytes out) const;
 
  private:

@@ -61,7 +61,7 @@ TEST(TensorViewTest, an_empty_tensor_gathers_nothing) {
 }
 
 RC_GTEST_PROP(TensorViewTest, gathering_in_blocks_of_any_size_gives_the_elements_in_order, ()) {
-  const auto dtype = *rc::gen::elementOf(std::vector<DType>(all_dtypes().begin(), all_dtypes().end()));
+  const auto dtype = *rc::gen::elementOf(std::vector<DType>(kDTypes.begin(), kDTypes.end()));
   const std::size_t size = size_of(dtype);
   const auto dims = *rc::gen::container<std::vector<std::int64_t>>(4, rc::gen::inRange<std::int64_t>(1, 6));
   const Shape shape = Shape::make(dims).value();

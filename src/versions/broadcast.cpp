@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 namespace w5xde {
 
@@ -10,6 +9,8 @@ namespace {
 
 // Where parts are not asked for, so that a node's heartbeat gets in between.
 constexpr std::uint64_t kPartFloatsMax = 4 * 1024 * 1024;
+// The part of usual_bytes() that one version replaces: nodes are sent theirs with different codecs.
+constexpr double kSmoothing = 0.2;
 
 std::span<float> floats_of(AlignedBuffer& buffer, FloatRange range) {
   return {reinterpret_cast<float*>(buffer.data()) + range.first, range.count};
@@ -23,8 +24,9 @@ std::uint64_t Broadcast::Parts::floats() const {
 }
 
 std::uint64_t Broadcast::Parts::bytes() const {
-  return std::accumulate(parts.begin(), parts.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const Part& part) { return sum + part.bytes(); });
+  std::uint64_t sum = 0;
+  for (const Part& part : parts) sum += part.bytes();
+  return sum;
 }
 
 Broadcast::Broadcast(BlockShape shape, const Options& options, ThreadPool* pool, const Clock& clock)
@@ -160,12 +162,11 @@ Broadcast::Part Broadcast::difference_of(const Learner::State& state, FloatRange
   return part;
 }
 
-void Broadcast::begin_difference(std::uint64_t to) {
-  next_difference_.emplace(Parts{.from = shown_version_, .to = to, .codec = codec_});
-  next_shown_ = free_memory();
-}
-
-void Broadcast::extend_difference(const Learner::State& state, std::uint64_t floats_end) {
+void Broadcast::extend_difference(const Learner::State& state, std::uint64_t to, std::uint64_t floats_end) {
+  if (!next_difference_) {
+    next_difference_.emplace(Parts{.from = shown_version_, .to = to, .codec = codec_});
+    next_shown_ = free_memory();
+  }
   Parts& difference = *next_difference_;
   const std::uint64_t part_floats = difference.codec.by_chunks() ? options_.part_floats : 0;
   while (difference.floats() < floats_end) {
@@ -192,13 +193,9 @@ void Broadcast::show(const Learner& learner) {
   if (!coded() || shown_version_ == learner.version()) return;
   // Some have this version as a codec left it: differences begin with the next.
   if (!shown_ && learner.version() == inexact_version_) return;
-  if (!shown_) {
-    // Whoever has this version has it exactly.
-    restore({}, learner);
-    return;
-  }
-  if (!next_difference_) begin_difference(learner.version());
-  extend_difference(learner.state(), shape_.floats);
+  // Whoever has this version has it exactly.
+  if (!shown_) return restore({}, learner);
+  extend_difference(learner.state(), learner.version(), shape_.floats);
   finish_difference();
 }
 
@@ -230,7 +227,7 @@ Status Broadcast::send(const Learner& learner, SentVersion& sent, PartCodecs cod
   if (before.version != kNoVersion && before.version + 1 == learner.version()) {
     const auto taken =
         static_cast<double>(stats.wire_bytes - bytes_before + (had > 0 ? before.next_bytes : 0));
-    usual_bytes_ = usual_bytes_ == 0 ? taken : 0.8 * usual_bytes_ + 0.2 * taken;
+    usual_bytes_ += (usual_bytes_ == 0 ? 1 : kSmoothing) * (taken - usual_bytes_);
   }
   return {};
 }
@@ -240,9 +237,8 @@ Status Broadcast::send_ahead(const Learner& learner, SentVersion& sent, PartCode
   if (sent.version != learner.version() || !learner.next() || !codec_.by_chunks()) return {};
   // Differences begin with a version that was shown when it was whole.
   if (coded() && shown_version_ != learner.version()) return {};
-  if (coded() && !next_difference_) begin_difference(learner.version() + 1);
-  const bool differs = next_difference_.has_value();
-  if (differs) extend_difference(learner.next(), learner.stepped());
+  const bool differs = coded() || next_difference_;
+  if (differs) extend_difference(learner.next(), learner.version() + 1, learner.stepped());
   Parts& parts =
       differs ? *next_difference_ : whole(learner.next(), learner.version() + 1, learner.stepped());
   const std::uint64_t had = sent.next_is_difference == differs ? sent.next_floats : 0;

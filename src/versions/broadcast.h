@@ -27,12 +27,12 @@ struct PartCodecs {
   std::vector<LosslessPolicy>& policies;
 };
 
-// Versions of the parameters on their way to the nodes: encoded and hashed once, however many they are. They
-// travel in parts, and those of the next version may leave before it is whole.
+// Versions of the parameters on their way to the nodes: encoded and hashed once, however many nodes there
+// are. They travel in parts, and those of the next version may leave before it is whole.
 //
-// With a lossy codec, nodes get what changed since the version they have. What the codec loses stays in the
-// difference between the parameters and what the nodes were shown, and so is said later: that difference is
-// the error feedback. All nodes are shown the same, whenever they come. Loop thread only.
+// With a lossy codec, nodes get what changed since the version they have. The difference between the
+// parameters and what the nodes were shown is the error feedback. All nodes are shown the same. Loop thread
+// only.
 class Broadcast {
  public:
   struct Options {
@@ -58,12 +58,10 @@ class Broadcast {
   // Bytes of a version on its way to a node that has the one before, recently; 0 while there was none.
   double usual_bytes() const { return usual_bytes_; }
 
-  // Whoever asks for the learner's version from here on is shown this. To be called for every version of
-  // which parts were sent ahead.
+  // Nodes are shown the learner's version. To be called for every version of which parts were sent ahead.
   void show(const Learner& learner);
 
-  // Parameters as nodes have been shown them, where that is not as they are: a checkpoint has them too, or a
-  // resumed run would show others.
+  // Parameters as nodes have been shown them, where that differs: a resumed run needs them too.
   std::span<const float> shown() const;
   void restore(std::span<const float> shown, const Learner& learner);
 
@@ -101,8 +99,8 @@ class Broadcast {
   void refresh();
   bool coded() const { return codec_.kind != GradientKind::none; }
   Parts& whole(const Learner::State& state, std::uint64_t version, std::uint64_t floats_end);
-  void begin_difference(std::uint64_t to);
-  void extend_difference(const Learner::State& state, std::uint64_t floats_end);
+  // Begins the difference that leads to version `to`, if need be, and makes its parts up to this float.
+  void extend_difference(const Learner::State& state, std::uint64_t to, std::uint64_t floats_end);
   Part difference_of(const Learner::State& state, FloatRange range);
   void finish_difference();
   Parameters message_of(const Parts& parts, FloatRange range) const;
@@ -123,8 +121,7 @@ class Broadcast {
   Learner::State other_;  // the one before, to be written over when nobody holds it
   std::uint64_t shown_version_ = kNoVersion;
   std::uint64_t inexact_version_ = kNoVersion;  // the last that was shown before a refresh
-  // What leads from what is shown to the version after it, as far as that is there, and what nodes are shown
-  // then.
+  // From what is shown to the next version, as far as that is there; and what nodes are shown then.
   std::optional<Parts> next_difference_;
   Learner::State next_shown_;
   double usual_bytes_ = 0;

@@ -1,94 +1,56 @@
 #include "wire/enrolment.h"
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
-
-#include "wire/map_reader.h"
-#include "wire/value.h"
+#include "base/errors.h"
+#include "wire/map_fields.h"
 
 namespace w5xde {
 
-using nlohmann::json;
-
-void encode(const Offer& message, Head& head) {
-  encode_value({{"run", message.run},
-                {"model", message.model},
-                {"model_hash", message.model_hash},
-                {"model_bytes", message.model_bytes},
-                {"loss", message.loss},
-                {"sample_shape", message.sample_shape},
-                {"classes", message.classes},
-                {"threads", message.threads},
-                {"model_fingerprint", message.model_fingerprint},
-                {"newest_parameters", message.newest_parameters},
-                {"momentum", message.momentum},
-                {"socket_buffer", message.socket_buffer},
-                {"keep_alive", message.keep_alive},
-                {"quick_ack", message.quick_ack},
-                {"receive_chunk", message.receive_chunk},
-                {"combined_send", message.combined_send}},
-               head);
-}
-
 namespace {
 
-Status read_model(const MapReader& reader, Offer& message) {
-  W5XDE_CHECK(reader.text("model", message.model));
-  W5XDE_CHECK(reader.text("model_hash", message.model_hash));
-  return reader.number("model_bytes", message.model_bytes);
-}
+constexpr auto kOffer = [](auto& field, auto& offer) {
+  field("run", offer.run);
+  field("model", offer.model);
+  field("model_hash", offer.model_hash);
+  field("model_bytes", offer.model_bytes);
+  field("loss", offer.loss);
+  field("sample_shape", offer.sample_shape);
+  field("classes", offer.classes);
+  field("threads", offer.threads);
+  field("model_fingerprint", offer.model_fingerprint);
+  field("newest_parameters", offer.newest_parameters);
+  field("momentum", offer.momentum);
+  field("socket_buffer", offer.socket_buffer);
+  field("keep_alive", offer.keep_alive);
+  field("quick_ack", offer.quick_ack);
+  field("receive_chunk", offer.receive_chunk);
+  field("combined_send", offer.combined_send);
+};
 
-Status read_connection(const MapReader& reader, Offer& message) {
-  W5XDE_CHECK(reader.number("socket_buffer", message.socket_buffer));
-  W5XDE_CHECK(reader.flag("keep_alive", message.keep_alive));
-  W5XDE_CHECK(reader.flag("quick_ack", message.quick_ack));
-  W5XDE_CHECK(reader.number("receive_chunk", message.receive_chunk));
-  return reader.flag("combined_send", message.combined_send);
-}
+constexpr auto kReady = [](auto& field, auto& ready) {
+  field("model_fingerprint", ready.model_fingerprint);
+  field("engine", ready.engine);
+  field("processor", ready.processor);
+  field("sample_cache_bytes", ready.sample_cache_bytes);
+  field("machine", ready.machine);
+  field("lanes", ready.lanes);
+};
 
 }  // namespace
 
+void encode(const Offer& message, Head& head) {
+  encode_map(kOffer, message, head);
+}
+
 Result<Offer> decode_offer(Bytes head, const Limits& limits) {
-  W5XDE_TRY(const json map, decode_value(head, limits));
-  if (!map.is_object()) return corrupt("an offer is not a map");
-  const MapReader reader("an offer", map, limits);
-  Offer message;
-  W5XDE_CHECK(reader.text("run", message.run));
-  W5XDE_CHECK(read_model(reader, message));
-  W5XDE_CHECK(reader.text("loss", message.loss));
-  W5XDE_CHECK(reader.numbers("sample_shape", message.sample_shape));
-  W5XDE_CHECK(reader.number("classes", message.classes));
-  W5XDE_CHECK(reader.number("threads", message.threads));
-  W5XDE_CHECK(reader.number("model_fingerprint", message.model_fingerprint));
-  W5XDE_CHECK(reader.flag("newest_parameters", message.newest_parameters));
-  W5XDE_CHECK(reader.real("momentum", message.momentum));
-  W5XDE_CHECK(read_connection(reader, message));
-  return message;
+  return decode_map<Offer>(kOffer, "an offer", head, limits);
 }
 
 void encode(const Ready& message, Head& head) {
-  encode_value({{"model_fingerprint", message.model_fingerprint},
-                {"engine", message.engine},
-                {"processor", message.processor},
-                {"sample_cache_bytes", message.sample_cache_bytes},
-                {"machine", message.machine},
-                {"lanes", message.lanes}},
-               head);
+  encode_map(kReady, message, head);
 }
 
 Result<Ready> decode_ready(Bytes head, const Limits& limits) {
-  W5XDE_TRY(const json map, decode_value(head, limits));
-  if (!map.is_object()) return corrupt("a ready is not a map");
-  const MapReader reader("a ready", map, limits);
-  Ready message;
-  W5XDE_CHECK(reader.number("model_fingerprint", message.model_fingerprint));
-  W5XDE_CHECK(reader.text("engine", message.engine));
-  W5XDE_CHECK(reader.text("processor", message.processor));
-  W5XDE_CHECK(reader.number("sample_cache_bytes", message.sample_cache_bytes));
-  W5XDE_CHECK(reader.text("machine", message.machine));
-  W5XDE_CHECK(reader.number("lanes", message.lanes));
-  return message;
+  return decode_map<Ready>(kReady, "a ready", head, limits);
 }
 
 void encode(const ModelPart& message, Head& head) {
@@ -104,8 +66,7 @@ Result<ModelPart> decode_model_part(Bytes head, const Limits& limits) {
   message.bytes = reader.read<std::uint64_t>();
   if (!reader.finished()) return corrupt("the head of a model part is not 16 bytes");
   if (message.bytes > limits.payload_bytes_max) {
-    return overloaded(
-        fmt::format("a model part of {} bytes; at most {}", message.bytes, limits.payload_bytes_max));
+    return overloaded("a model part of {} bytes; at most {}", message.bytes, limits.payload_bytes_max);
   }
   return message;
 }

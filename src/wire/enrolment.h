@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -40,6 +39,9 @@ struct Offer {
   bool combined_send = true;
   bool operator==(const Offer&) const = default;
 };
+
+// What a node keeps of the samples that it was sent, at most, unless it is told otherwise.
+inline constexpr std::uint64_t kSampleCacheBytes = 256 * kMiB;
 
 struct Ready {
   std::uint64_t model_fingerprint = 0;

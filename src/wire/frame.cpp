@@ -1,11 +1,11 @@
 #include "wire/frame.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 
+#include "base/errors.h"
 #include "base/hash.h"
 
 namespace w5xde {
@@ -32,39 +32,11 @@ std::uint32_t header_checksum(Bytes header) {
 }  // namespace
 
 std::string_view name_of(FrameType type) {
-  switch (type) {
-    case FrameType::hello:
-      return "hello";
-    case FrameType::goodbye:
-      return "goodbye";
-    case FrameType::ping:
-      return "ping";
-    case FrameType::pong:
-      return "pong";
-    case FrameType::tensors:
-      return "tensors";
-    case FrameType::value:
-      return "value";
-    case FrameType::lease:
-      return "lease";
-    case FrameType::contribution:
-      return "contribution";
-    case FrameType::parameters:
-      return "parameters";
-    case FrameType::offer:
-      return "offer";
-    case FrameType::ready:
-      return "ready";
-    case FrameType::model:
-      return "model";
-    case FrameType::status:
-      return "status";
-    case FrameType::feedback:
-      return "feedback";
-    case FrameType::verdict:
-      return "verdict";
-  }
-  return {};
+  constexpr std::string_view kNames[] = {"",      "hello",  "goodbye",      "ping",       "pong",  "tensors",
+                                         "value", "lease",  "contribution", "parameters", "offer", "ready",
+                                         "model", "status", "feedback",     "verdict"};
+  const auto number = static_cast<std::size_t>(type);
+  return number < std::size(kNames) ? kNames[number] : std::string_view();
 }
 
 FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
@@ -86,36 +58,36 @@ FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
 Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                         const Limits& limits) {
   if (std::memcmp(bytes.data() + kMagicAt, kFrameMagic.data(), kFrameMagic.size()) != 0) {
-    return corrupt(fmt::format("not a w5xde frame: it starts with {:02x} {:02x} {:02x} {:02x}",
-                               static_cast<unsigned>(bytes[0]), static_cast<unsigned>(bytes[1]),
-                               static_cast<unsigned>(bytes[2]), static_cast<unsigned>(bytes[3])));
+    return corrupt("not a w5xde frame: it starts with {:02x} {:02x} {:02x} {:02x}",
+                   static_cast<unsigned>(bytes[0]), static_cast<unsigned>(bytes[1]),
+                   static_cast<unsigned>(bytes[2]), static_cast<unsigned>(bytes[3]));
   }
   // The checksum's place is the same in every version, so a flipped bit is not taken for another version.
   const auto checksum = load<std::uint32_t>(bytes.data() + kHeaderChecksumAt);
   if (checksum != header_checksum(bytes)) return corrupt("frame header checksum does not fit");
   const auto version = load<std::uint8_t>(bytes.data() + kVersionAt);
   if (version != kFrameVersion) {
-    return incompatible(fmt::format("frame version {}; this side speaks {}", version, kFrameVersion));
+    return incompatible("frame version {}; this side speaks {}", version, kFrameVersion);
   }
 
   FrameHeader header;
   header.type = load<FrameType>(bytes.data() + kTypeAt);
   if (name_of(header.type).empty()) {
-    return corrupt(fmt::format("frame type {} is not known", static_cast<unsigned>(header.type)));
+    return corrupt("frame type {} is not known", static_cast<unsigned>(header.type));
   }
   header.codec = load<std::uint8_t>(bytes.data() + kCodecAt);
   const auto flags = load<std::uint8_t>(bytes.data() + kFlagsAt);
-  if ((flags & ~kShuffleMask) != 0) return corrupt(fmt::format("frame flags 0x{:02x} are not known", flags));
+  if ((flags & ~kShuffleMask) != 0) return corrupt("frame flags 0x{:02x} are not known", flags);
   header.shuffle_width = flags == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(1u << flags);
   header.head_bytes = load<std::uint32_t>(bytes.data() + kHeadBytesAt);
   header.payload_bytes = load<std::uint64_t>(bytes.data() + kPayloadBytesAt);
   if (header.head_bytes > limits.head_bytes_max) {
-    return overloaded(fmt::format("a {} frame has a head of {} bytes; at most {}", name_of(header.type),
-                                  header.head_bytes, limits.head_bytes_max));
+    return overloaded("a {} frame has a head of {} bytes; at most {}", name_of(header.type),
+                      header.head_bytes, limits.head_bytes_max);
   }
   if (header.payload_bytes > limits.payload_bytes_max) {
-    return overloaded(fmt::format("a {} frame has a payload of {} bytes; at most {}", name_of(header.type),
-                                  header.payload_bytes, limits.payload_bytes_max));
+    return overloaded("a {} frame has a payload of {} bytes; at most {}", name_of(header.type),
+                      header.payload_bytes, limits.payload_bytes_max);
   }
   return header;
 }

@@ -28,8 +28,8 @@ enum class FrameType : std::uint8_t {
   goodbye = 2,       // why I am leaving; the last frame
   ping = 3,          // answer me
   pong = 4,          // the answer
-  tensors = 5,       // tensors, each as its own bytes
-  value = 6,         // anything else, as MessagePack
+  tensors = 5,       // tensors, each as its own bytes; for measuring and tests
+  value = 6,         // reserved: no role sends it
   lease = 7,         // coordinator to node: compute these slots
   contribution = 8,  // node to coordinator: the sums of a lease's slots
   parameters = 9,    // coordinator to node: a range of a parameter version

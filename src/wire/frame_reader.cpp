@@ -1,10 +1,10 @@
 #include "wire/frame_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -20,10 +20,6 @@ constexpr std::size_t kDirectBytesMin = 4 * kKiB;
 // payload, which is to land directly too.
 constexpr std::size_t kStagedBehindBytes = 2 * kKiB;
 
-iovec part_of(std::byte* data, std::size_t size) {
-  return {data, size};
-}
-
 }  // namespace
 
 FrameReader::FrameReader(const Limits& limits, FrameSink& sink)
@@ -35,14 +31,14 @@ std::span<const iovec> FrameReader::space(std::size_t bytes_max) {
   if (bytes_max == 0) bytes_max = kReadBytes;
   if (rest_.size() < kDirectBytesMin) {
     direct_ = 0;
-    space_[0] = part_of(staging_.data(), std::min(staging_.size(), bytes_max));
+    space_[0] = {staging_.data(), std::min(staging_.size(), bytes_max)};
     return std::span(space_).first(1);
   }
   direct_ = std::min(rest_.size(), bytes_max);
   // What follows the destination may be staged only if the destination is filled to its end.
   const std::size_t behind = direct_ == rest_.size() ? std::min(kStagedBehindBytes, bytes_max - direct_) : 0;
-  space_[0] = part_of(rest_.data(), direct_);
-  space_[1] = part_of(staging_.data(), behind);
+  space_[0] = {rest_.data(), direct_};
+  space_[1] = {staging_.data(), behind};
   return std::span(space_).first(behind == 0 ? 1 : 2);
 }
 
@@ -108,8 +104,8 @@ Status FrameReader::finish_frame() {
   const auto claimed = load<std::uint64_t>(checksum_.data());
   const std::uint64_t computed = hash_.digest();
   if (claimed != computed) {
-    return corrupt(fmt::format("a {} frame's checksum is {:016x}, its bytes give {:016x}",
-                               name_of(header_.type), claimed, computed));
+    return corrupt("a {} frame's checksum is {:016x}, its bytes give {:016x}", name_of(header_.type), claimed,
+                   computed);
   }
   phase_ = Phase::header;
   rest_ = header_bytes_;

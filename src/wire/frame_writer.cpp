@@ -1,10 +1,9 @@
 #include "wire/frame_writer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 
+#include "base/errors.h"
 #include "wire/tensor_list.h"
 
 namespace w5xde {
@@ -25,53 +24,31 @@ std::uint64_t padding_before(std::uint64_t payload_offset) {
 
 }  // namespace
 
-void FrameWriter::Ring::push(QueuedPtr frame) {
-  if (count_ == slots_.size()) {
-    std::rotate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(first_), slots_.end());
-    first_ = 0;
-    slots_.resize(std::max<std::size_t>(8, slots_.size() * 2));
-  }
-  slots_[(first_ + count_++) % slots_.size()] = std::move(frame);
-}
-
-FrameWriter::QueuedPtr FrameWriter::Ring::pop() {
-  QueuedPtr frame = std::move(slots_[first_]);
-  first_ = (first_ + 1) % slots_.size();
-  --count_;
-  return frame;
-}
-
 FrameWriter::FrameWriter(const Limits& limits) : limits_(limits) {}
 
-Status FrameWriter::push(const OutgoingFrame& frame, Instant now) {
-  FrameHeader header;
-  header.type = frame.type;
-  header.codec = frame.codec;
-  header.shuffle_width = frame.shuffle_width;
-  header.head_bytes = static_cast<std::uint32_t>(frame.head.size());
-  header.payload_bytes = payload_bytes_of(frame.payload);
+Status FrameWriter::push(const OutgoingFrame& frame) {
+  const FrameHeader header{.type = frame.type,
+                           .codec = frame.codec,
+                           .shuffle_width = frame.shuffle_width,
+                           .head_bytes = static_cast<std::uint32_t>(frame.head.size()),
+                           .payload_bytes = payload_bytes_of(frame.payload)};
   const std::uint64_t bytes = header.frame_bytes();
   if (queued_frames_ >= limits_.send_queue_frames_max || bytes > limits_.send_queue_bytes_max ||
       queued_bytes_ > limits_.send_queue_bytes_max - bytes) {
-    return overloaded(fmt::format("the send queue holds {} frames of {} bytes and has no room for {} more",
-                                  queued_frames_, queued_bytes_, bytes));
+    return overloaded("the send queue holds {} frames of {} bytes and has no room for {} more",
+                      queued_frames_, queued_bytes_, bytes);
   }
-  QueuedPtr queued;
-  if (spare_.empty()) {
-    queued = std::make_unique<Queued>();
-  } else {
-    queued = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  if (spare_.empty()) spare_.emplace_back();
+  Queued& queued = spare_.front();
   const FrameHeaderBytes header_bytes = encode_frame_header(header);
-  queued->front.assign(header_bytes.begin(), header_bytes.end());
-  queued->front.insert(queued->front.end(), frame.head.begin(), frame.head.end());
-  queued->payload.assign(frame.payload.begin(), frame.payload.end());
-  queued->keep = frame.keep;
-  queued->shared_checksum = frame.checksum;
-  queued->pushed_at = now;
-  queued->bytes = bytes;
-  (frame.urgent ? urgent_ : queue_).push(std::move(queued));
+  queued.front.assign(header_bytes.begin(), header_bytes.end());
+  queued.front.insert(queued.front.end(), frame.head.begin(), frame.head.end());
+  queued.payload.assign(frame.payload.begin(), frame.payload.end());
+  queued.keep = frame.keep;
+  queued.shared_checksum = frame.checksum;
+  queued.bytes = bytes;
+  std::list<Queued>& queue = frame.urgent ? urgent_ : queue_;
+  queue.splice(queue.end(), spare_, spare_.begin());
   ++queued_frames_;
   queued_bytes_ += bytes;
   return {};
@@ -80,21 +57,23 @@ Status FrameWriter::push(const OutgoingFrame& frame, Instant now) {
 std::span<const iovec> FrameWriter::stage() {
   if (pieces_begin_ == pieces_end_) pieces_begin_ = pieces_end_ = 0;
   while (staged_bytes_ < kStageBytes && pieces_end_ < pieces_.size()) {
-    if (!current_ && !begin_frame()) break;
-    if (!stage_piece()) break;
+    if (current_.empty() && !begin_frame()) break;
+    if (!stage_piece(current_.front())) break;
   }
   return std::span(pieces_).subspan(pieces_begin_, pieces_end_ - pieces_begin_);
 }
 
 bool FrameWriter::begin_frame() {
-  if (urgent_.empty() && queue_.empty()) return false;
-  current_ = urgent_.empty() ? queue_.pop() : urgent_.pop();
+  std::list<Queued>& queue = urgent_.empty() ? queue_ : urgent_;
+  if (queue.empty()) return false;
+  current_.splice(current_.end(), queue, queue.begin());
+  const auto& known = current_.front().shared_checksum;
+  hashed_before_ = known && known->has_value();
   phase_ = Phase::front;
   part_ = 0;
   part_offset_ = 0;
   payload_offset_ = 0;
   hash_.reset();
-  hashed_before_ = current_->shared_checksum && current_->shared_checksum->has_value();
   return true;
 }
 
@@ -102,31 +81,31 @@ void FrameWriter::hash(Bytes piece) {
   if (!hashed_before_) hash_.update(piece);
 }
 
-bool FrameWriter::stage_piece() {
+bool FrameWriter::stage_piece(Queued& frame) {
   switch (phase_) {
     case Phase::front:
       // The header carries a checksum of its own; the frame's covers what comes after it.
-      hash(Bytes(current_->front).subspan(kFrameHeaderBytes));
-      add(current_->front);
+      hash(Bytes(frame.front).subspan(kFrameHeaderBytes));
+      add(frame.front);
       phase_ = Phase::payload;
       return true;
     case Phase::payload:
-      if (part_ < current_->payload.size()) return stage_payload();
+      if (part_ < frame.payload.size()) return stage_payload(frame);
       phase_ = Phase::checksum;
       return true;
     case Phase::checksum:
-      store(current_->checksum.data(), hashed_before_ ? **current_->shared_checksum : hash_.digest());
-      if (current_->shared_checksum && !hashed_before_) *current_->shared_checksum = hash_.digest();
-      add(current_->checksum);
-      current_->written_when = total_staged_;
-      staged_frames_.push(std::move(current_));
+      store(frame.checksum.data(), hashed_before_ ? **frame.shared_checksum : hash_.digest());
+      if (frame.shared_checksum && !hashed_before_) *frame.shared_checksum = hash_.digest();
+      add(frame.checksum);
+      frame.written_when = total_staged_;
+      staged_.splice(staged_.end(), current_);
       return true;
   }
   return false;
 }
 
-bool FrameWriter::stage_payload() {
-  const TensorView& tensor = current_->payload[part_];
+bool FrameWriter::stage_payload(const Queued& frame) {
+  const TensorView& tensor = frame.payload[part_];
   const std::uint64_t size = tensor.byte_count();
   if (part_offset_ == 0) {
     if (const std::uint64_t padding = padding_before(payload_offset_); padding != 0) {
@@ -186,28 +165,20 @@ void FrameWriter::consume(std::size_t count) {
 }
 
 void FrameWriter::finish_written() {
-  while (!staged_frames_.empty() && staged_frames_.front().written_when <= total_written_) {
-    QueuedPtr done = staged_frames_.pop();
+  while (!staged_.empty() && staged_.front().written_when <= total_written_) {
+    Queued& done = staged_.front();
     --queued_frames_;
-    queued_bytes_ -= done->bytes;
-    done->keep.reset();
-    done->shared_checksum.reset();
-    done->payload.clear();
+    queued_bytes_ -= done.bytes;
+    done.keep.reset();
+    done.shared_checksum.reset();
+    done.payload.clear();
     // A large head is rare; its memory is not kept for the next small one.
-    if (done->front.capacity() <= Limits::kQueuedFrameBytes) spare_.push_back(std::move(done));
+    if (done.front.capacity() > Limits::kQueuedFrameBytes) {
+      staged_.pop_front();
+    } else {
+      spare_.splice(spare_.begin(), staged_, staged_.begin());
+    }
   }
-}
-
-std::optional<Instant> FrameWriter::oldest() const {
-  std::optional<Instant> oldest;
-  const auto consider = [&](const Queued& frame) {
-    if (!oldest || frame.pushed_at < *oldest) oldest = frame.pushed_at;
-  };
-  if (!staged_frames_.empty()) consider(staged_frames_.front());
-  if (current_) consider(*current_);
-  if (!queue_.empty()) consider(queue_.front());
-  if (!urgent_.empty()) consider(urgent_.front());
-  return oldest;
 }
 
 }  // namespace w5xde

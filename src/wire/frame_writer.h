@@ -4,13 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "tensor/tensor_view.h"
@@ -51,7 +51,7 @@ class FrameWriter {
   explicit FrameWriter(const Limits& limits);
 
   // `overloaded` when the queue has no room for it; the frame is then not queued.
-  Status push(const OutgoingFrame& frame, Instant now);
+  Status push(const OutgoingFrame& frame);
 
   // The next bytes to write, in order; empty when all is written. The same until consume().
   std::span<const iovec> stage();
@@ -64,8 +64,6 @@ class FrameWriter {
   std::uint64_t queued_frames() const { return queued_frames_; }
   std::uint64_t queued_bytes() const { return queued_bytes_; }
   std::uint64_t queued_urgent() const { return urgent_.size(); }  // of which none is begun
-  // Since when the oldest frame waits.
-  std::optional<Instant> oldest() const;
 
  private:
   struct Queued {
@@ -74,51 +72,33 @@ class FrameWriter {
     std::array<std::byte, kFrameChecksumBytes> checksum{};
     std::shared_ptr<const void> keep;
     std::shared_ptr<std::optional<std::uint64_t>> shared_checksum;
-    Instant pushed_at;
     std::uint64_t bytes = 0;
-    std::uint64_t written_when =
-        0;  // the count of bytes written at which this frame is done; set when staged whole
-  };
-  using QueuedPtr = std::unique_ptr<Queued>;
-
-  // A queue of frames whose storage is kept: a plain deque would allocate as it moves along.
-  class Ring {
-   public:
-    bool empty() const { return count_ == 0; }
-    std::size_t size() const { return count_; }
-    const Queued& front() const { return *slots_[first_]; }
-    void push(QueuedPtr frame);
-    QueuedPtr pop();
-
-   private:
-    std::vector<QueuedPtr> slots_;
-    std::size_t first_ = 0;
-    std::size_t count_ = 0;
+    std::uint64_t written_when = 0;  // this frame is written when total_written_ is that; set once staged
   };
 
   enum class Phase { front, payload, checksum };
 
   bool begin_frame();
-  // Stages the next piece of the frame that is begun; false when it must wait for room.
-  bool stage_piece();
-  bool stage_payload();
+  // Stages the next piece of the current frame; false when it must wait for room.
+  bool stage_piece(Queued& frame);
+  bool stage_payload(const Queued& frame);
   void hash(Bytes piece);
   void add(Bytes piece);
   void finish_written();
 
   Limits limits_;
-  Ring urgent_;
-  Ring queue_;
-  Ring staged_frames_;  // staged whole, not yet written whole
-  QueuedPtr current_;   // being staged
-  std::vector<QueuedPtr> spare_;
+  // A frame moves from list to list with its node, so that nothing is allocated.
+  std::list<Queued> urgent_, queue_;
+  std::list<Queued> current_;  // being staged: one, or none
+  std::list<Queued> staged_;   // staged whole, not yet written whole
+  std::list<Queued> spare_;    // to be used again
 
   Phase phase_ = Phase::front;
-  std::size_t part_ = 0;           // of current_'s payload
+  std::size_t part_ = 0;           // of the current frame's payload
   std::uint64_t part_offset_ = 0;  // staged bytes of that part
   std::uint64_t payload_offset_ = 0;
   Hash64 hash_;
-  bool hashed_before_ = false;  // current_ has the same checksum as another frame, which is known
+  bool hashed_before_ = false;  // the current frame's checksum is known from another frame
   AlignedBuffer gather_;
 
   std::array<iovec, 64> pieces_{};

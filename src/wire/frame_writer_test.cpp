@@ -12,8 +12,6 @@
 namespace w5xde {
 namespace {
 
-const Instant kNow = Instant(std::chrono::seconds(100));
-
 Bytes bytes_of_piece(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
 }
@@ -27,7 +25,7 @@ TEST(FrameWriterTest, a_contiguous_tensor_is_handed_out_as_its_own_memory) {
   const std::vector<float> values(1000, 1.5f);
   const TensorView view(std::as_bytes(std::span(values)), DType::f32, Shape{1000});
   FrameWriter writer{Limits()};
-  ASSERT_TRUE(writer.push({.payload = {&view, 1}}, kNow).ok());
+  ASSERT_TRUE(writer.push({.payload = {&view, 1}}).ok());
   const auto pieces = writer.stage();
   ASSERT_EQ(pieces.size(), 3u);
   EXPECT_EQ(pieces[1].iov_base, values.data());
@@ -36,7 +34,7 @@ TEST(FrameWriterTest, a_contiguous_tensor_is_handed_out_as_its_own_memory) {
 
 TEST(FrameWriterTest, several_small_frames_are_staged_for_one_write) {
   FrameWriter writer{Limits()};
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(writer.push({.head = bytes_of("head")}, kNow).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(writer.push({.head = bytes_of("head")}).ok());
   EXPECT_EQ(total_of(writer.stage()), 5u * (kFrameHeaderBytes + 4 + kFrameChecksumBytes));
 }
 
@@ -81,11 +79,11 @@ TEST(FrameWriterTest, an_urgent_frame_goes_before_those_not_begun_and_never_into
   const std::vector<std::byte> large(1 * kMiB);
   const TensorView view = TensorView::of_bytes(large);
   FrameWriter writer{Limits()};
-  ASSERT_TRUE(writer.push({.payload = {&view, 1}}, kNow).ok());
-  ASSERT_TRUE(writer.push({.type = FrameType::value, .head = bytes_of("second")}, kNow).ok());
+  ASSERT_TRUE(writer.push({.payload = {&view, 1}}).ok());
+  ASSERT_TRUE(writer.push({.type = FrameType::value, .head = bytes_of("second")}).ok());
   const std::size_t begun = total_of(writer.stage());
   writer.consume(begun);
-  ASSERT_TRUE(writer.push({.type = FrameType::ping, .head = bytes_of("urgent"), .urgent = true}, kNow).ok());
+  ASSERT_TRUE(writer.push({.type = FrameType::ping, .head = bytes_of("urgent"), .urgent = true}).ok());
   std::vector<std::byte> rest;
   for (auto pieces = writer.stage(); !pieces.empty(); pieces = writer.stage()) {
     const Bytes bytes = bytes_of_piece(pieces[0]);
@@ -103,30 +101,30 @@ TEST(FrameWriterTest, a_full_queue_refuses_and_takes_again_when_drained) {
   FrameWriter writer(limits);
   const std::vector<std::byte> payload(60);
   const TensorView view = TensorView::of_bytes(payload);
-  ASSERT_TRUE(writer.push({.payload = {&view, 1}}, kNow).ok());
+  ASSERT_TRUE(writer.push({.payload = {&view, 1}}).ok());
   EXPECT_EQ(writer.queued_bytes(), 92u);
-  EXPECT_EQ(writer.push({}, kNow).error().kind, ErrorKind::overloaded);
+  EXPECT_EQ(writer.push({}).error().kind, ErrorKind::overloaded);
   EXPECT_EQ(writer.queued_frames(), 1u);
   writer.consume(total_of(writer.stage()));
   EXPECT_TRUE(writer.empty());
   EXPECT_EQ(writer.queued_bytes(), 0u);
-  EXPECT_TRUE(writer.push({.payload = {&view, 1}}, kNow).ok());
+  EXPECT_TRUE(writer.push({.payload = {&view, 1}}).ok());
 }
 
 TEST(FrameWriterTest, a_queue_of_many_frames_refuses_too) {
   Limits limits;
   limits.send_queue_frames_max = 2;
   FrameWriter writer(limits);
-  EXPECT_TRUE(writer.push({}, kNow).ok());
-  EXPECT_TRUE(writer.push({}, kNow).ok());
-  EXPECT_EQ(writer.push({}, kNow).error().kind, ErrorKind::overloaded);
+  EXPECT_TRUE(writer.push({}).ok());
+  EXPECT_TRUE(writer.push({}).ok());
+  EXPECT_EQ(writer.push({}).error().kind, ErrorKind::overloaded);
 }
 
 TEST(FrameWriterTest, memory_is_kept_until_the_last_byte_is_written_and_no_longer) {
   auto memory = std::make_shared<std::vector<std::byte>>(100);
   const TensorView view = TensorView::of_bytes(*memory);
   FrameWriter writer{Limits()};
-  ASSERT_TRUE(writer.push({.payload = {&view, 1}, .keep = memory}, kNow).ok());
+  ASSERT_TRUE(writer.push({.payload = {&view, 1}, .keep = memory}).ok());
   const std::weak_ptr<std::vector<std::byte>> watched = memory;
   memory.reset();
   writer.consume(total_of(writer.stage()) - 1);
@@ -148,17 +146,6 @@ TEST(FrameWriterTest, frames_that_share_a_checksum_are_hashed_once) {
   EXPECT_EQ(frame(checksum), alone);
   **checksum += 1;  // believed, not computed again
   EXPECT_NE(frame(checksum), alone);
-}
-
-TEST(FrameWriterTest, the_oldest_frame_is_the_one_that_waits_longest) {
-  FrameWriter writer{Limits()};
-  EXPECT_FALSE(writer.oldest().has_value());
-  ASSERT_TRUE(writer.push({}, kNow).ok());
-  ASSERT_TRUE(writer.push({}, kNow + std::chrono::seconds(5)).ok());
-  EXPECT_EQ(writer.oldest(), kNow);
-  const auto pieces = writer.stage();
-  writer.consume(pieces[0].iov_len + pieces[1].iov_len);
-  EXPECT_EQ(writer.oldest(), kNow + std::chrono::seconds(5));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ RC_GTEST_PROP(GenericTensorsTest, what_is_encoded_is_decoded, ()) {
   std::vector<std::vector<std::byte>> memory(count);
   std::vector<GenericTensor> tensors;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto dtype = *rc::gen::elementOf(std::vector<DType>(all_dtypes().begin(), all_dtypes().end()));
+    const auto dtype = *rc::gen::elementOf(std::vector<DType>(kDTypes.begin(), kDTypes.end()));
     const auto dims = *rc::gen::container<std::vector<std::int64_t>>(*rc::gen::inRange<std::size_t>(0, 4),
                                                                      rc::gen::inRange<std::int64_t>(0, 5));
     const Shape shape = Shape::make(dims).value();
@@ -140,7 +140,7 @@ RC_GTEST_PROP(GenericTensorsTest, what_is_encoded_is_decoded, ()) {
 }
 
 RC_GTEST_PROP(GenericTensorsTest, a_strided_tensor_arrives_as_its_elements_in_order, ()) {
-  const auto dtype = *rc::gen::elementOf(std::vector<DType>(all_dtypes().begin(), all_dtypes().end()));
+  const auto dtype = *rc::gen::elementOf(std::vector<DType>(kDTypes.begin(), kDTypes.end()));
   const auto rows = *rc::gen::inRange<std::int64_t>(1, 40), columns = *rc::gen::inRange<std::int64_t>(1, 40);
   const auto memory = any_memory(dtype, static_cast<std::uint64_t>(rows * columns));
   const std::vector<std::int64_t> transposed = {1, columns};
@@ -285,7 +285,7 @@ TEST(GenericTensorsTest, a_real_number_too_large_for_its_dtype_is_refused) {
 
 TEST(GenericTensorsTest, integers_are_not_taken_for_reals_nor_reals_for_integers) {
   const std::string refusal = "corrupt: generic tensors hold a number that does not fit its dtype";
-  for (const DType dtype : all_dtypes()) {
+  for (const DType dtype : kDTypes) {
     const std::string name(name_of(dtype));
     const bool whole = dtype == DType::i64 || dtype == DType::i32 || dtype == DType::i16 ||
                        dtype == DType::i8 || dtype == DType::u8;

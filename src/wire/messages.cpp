@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/errors.h"
 #include "base/printable.h"
 #include "wire/value.h"
 
@@ -13,343 +14,308 @@ namespace w5xde {
 
 namespace {
 
-// Every decoder ends here: a head holds one message and nothing else.
-Status finish(const ByteReader& reader, std::string_view what) {
-  if (reader.exhausted()) return corrupt(fmt::format("the head of a {} is cut short", what));
-  if (!reader.finished()) {
-    return corrupt(fmt::format("{} bytes too many in the head of a {}", reader.rest().size(), what));
+// Each message has one list of its fields, in the order in which they travel. A Writer and a Reader follow
+// the same list; what a list says of ranges and refusals is for the Reader.
+class Writer {
+ public:
+  explicit Writer(Head& head) : out_(head) {}
+
+  template <Number T>
+  void operator()(T value) {
+    out_.write(value);
   }
-  return {};
-}
-
-void write_block(ByteWriter& writer, const SlotBlock& block) {
-  writer.write(block.first_slot);
-  writer.write(block.slot_count);
-}
-
-Result<SlotBlock> read_block(ByteReader& reader) {
-  SlotBlock block;
-  block.first_slot = reader.read<std::uint32_t>();
-  block.slot_count = reader.read<std::uint32_t>();
-  if (reader.exhausted()) return corrupt("a block of slots is cut short");
-  if (!block.valid()) {
-    return corrupt(fmt::format("slots {} + {} are not an aligned block", block.first_slot, block.slot_count));
+  void operator()(const SlotBlock& block) {
+    out_.write(block.first_slot);
+    out_.write(block.slot_count);
   }
-  return block;
+  void operator()(const TensorList& tensors) { encode_tensor_list(tensors, out_); }
+  void varint(std::uint64_t value, std::uint64_t = 0, std::string_view = {}) { out_.write_varint(value); }
+  void payload_bytes(std::uint64_t bytes) { out_.write_varint(bytes); }
+  template <class T>
+  void byte(T value, T, std::string_view) {
+    out_.write(static_cast<std::uint8_t>(value));
+  }
+  void slot_samples(const Lease& lease) {
+    for (const std::uint32_t samples : lease.slot_samples) out_.write_varint(samples);
+  }
+  void sample_numbers(const Lease& lease) {
+    out_.write_varint(lease.numbers.size());
+    for (const SampleNumber& sample : lease.numbers)
+      out_.write_varint(std::uint64_t{sample.number} << 2 | static_cast<std::uint64_t>(sample.kind));
+  }
+
+ private:
+  ByteWriter out_;
+};
+
+// The first thing that is wrong is kept; what is read after it means nothing.
+class Reader {
+ public:
+  Reader(Bytes head, const Limits& limits) : in_(head), limits_(limits) {}
+
+  template <Number T>
+  void operator()(T& to) {
+    to = in_.read<T>();
+  }
+  void operator()(SlotBlock& to) {
+    to.first_slot = in_.read<std::uint32_t>();
+    to.slot_count = in_.read<std::uint32_t>();
+    if (in_.exhausted()) return refuse(corrupt("a block of slots is cut short"));
+    if (!to.valid()) refuse(corrupt("slots {} + {} are not an aligned block", to.first_slot, to.slot_count));
+  }
+  void operator()(TensorList& to) {
+    auto tensors = decode_tensor_list(in_, limits_);
+    if (!tensors) return refuse(std::move(tensors).error());
+    to = std::move(tensors).value();
+  }
+  template <class T>
+  void varint(T& to, std::uint64_t max = UINT64_MAX, std::string_view refusal = {}) {
+    const std::uint64_t value = in_.read_varint();
+    if (value > max) return refuse(corrupt(fmt::format(fmt::runtime(refusal), value)));
+    to = static_cast<T>(value);
+  }
+  void payload_bytes(std::uint64_t& to) {
+    to = in_.read_varint();
+    if (to > limits_.payload_bytes_max)
+      refuse(overloaded("a payload of {} bytes; at most {}", to, limits_.payload_bytes_max));
+  }
+  // A flag, or an enum whose last value is `last`.
+  template <class T>
+  void byte(T& to, T last, std::string_view refusal) {
+    const auto value = in_.read<std::uint8_t>();
+    if (value > static_cast<std::uint8_t>(last))
+      return refuse(corrupt(fmt::format(fmt::runtime(refusal), value)));
+    to = static_cast<T>(value);
+  }
+  void slot_samples(Lease& lease);
+  void sample_numbers(Lease& lease);
+
+  // A head holds one message and nothing else.
+  Status finish(std::string_view what) {
+    if (!status_.ok()) return std::move(status_);
+    if (in_.exhausted()) return corrupt("the head of a {} is cut short", what);
+    if (!in_.finished()) return corrupt("{} bytes too many in the head of a {}", in_.rest().size(), what);
+    return {};
+  }
+
+ private:
+  void refuse(Error error) {
+    if (status_.ok()) status_ = std::move(error);
+  }
+
+  ByteReader in_;
+  const Limits& limits_;
+  Status status_;
+};
+
+void Reader::slot_samples(Lease& lease) {
+  // A count takes a byte at least: proven before anything is sized by it.
+  if (!status_.ok() || lease.block.slot_count > in_.rest().size())
+    return refuse(corrupt("the slots of a lease are cut short"));
+  lease.slot_samples.resize(lease.block.slot_count);
+  for (std::uint32_t& samples : lease.slot_samples) varint(samples, UINT32_MAX, "{} samples in one slot");
 }
 
-Result<Form> read_form(ByteReader& reader) {
-  const auto form = reader.read<std::uint8_t>();
-  if (form > static_cast<std::uint8_t>(Form::gradient))
-    return corrupt(fmt::format("a payload of form {}", form));
-  return static_cast<Form>(form);
+void Reader::sample_numbers(Lease& lease) {
+  const std::uint64_t count = in_.read_varint();
+  if (count == 0) return;
+  if (count != lease.samples() || count > in_.rest().size())
+    return refuse(corrupt("{} numbers for {} samples", count, lease.samples()));
+  lease.numbers.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t number = in_.read_varint();
+    if (number >> 2 > UINT32_MAX || (number & 3) > static_cast<std::uint64_t>(SampleNumber::Kind::passing))
+      return refuse(corrupt("{} is no number of a sample", number));
+    lease.numbers.push_back(
+        {static_cast<std::uint32_t>(number >> 2), static_cast<SampleNumber::Kind>(number & 3)});
+  }
 }
 
-Result<std::uint32_t> read_rank(ByteReader& reader) {
-  const std::uint64_t rank = reader.read_varint();
-  if (rank > UINT16_MAX) return corrupt(fmt::format("a gradient of rank {}", rank));
-  return static_cast<std::uint32_t>(rank);
+template <class Message>
+void write(const auto& fields, const Message& message, Head& head) {
+  Writer writer(head);
+  fields(writer, message);
 }
 
-Result<std::uint32_t> read_lanes(ByteReader& reader) {
-  const std::uint64_t lanes = reader.read_varint();
-  if (lanes > UINT32_MAX) return corrupt(fmt::format("{} lanes", lanes));
-  return static_cast<std::uint32_t>(lanes);
+template <class Message>
+Result<Message> read(const auto& fields, std::string_view what, Bytes head, const Limits& limits) {
+  Reader reader(head, limits);
+  Message message;
+  fields(reader, message);
+  W5XDE_CHECK(reader.finish(what));
+  return message;
 }
+
+constexpr auto kHeartbeat = [](auto& field, auto& heartbeat) { field(heartbeat.token); };
+
+constexpr auto kTensors = [](auto& field, auto& message) { field(message.tensors); };
+
+constexpr auto kForm = [](auto& field, auto& form) {
+  field.byte(form, Form::gradient, "a payload of form {}");
+};
+
+constexpr auto kRank = [](auto& field, auto& rank) {
+  field.varint(rank, UINT16_MAX, "a gradient of rank {}");
+};
 
 // A direct payload, the usual one, is a byte here.
-void write_coding(ByteWriter& writer, const Coding& coding) {
-  writer.write(static_cast<std::uint8_t>(coding.form));
+constexpr auto kCoding = [](auto& field, auto& coding) {
+  kForm(field, coding.form);
   if (coding.form == Form::direct) return;
-  writer.write(coding.gradient_kind);
-  writer.write_varint(coding.rank);
-  writer.write_varint(coding.bytes);
-}
+  field(coding.gradient_kind);
+  kRank(field, coding.rank);
+  field.payload_bytes(coding.bytes);
+};
 
-Result<Coding> read_coding(ByteReader& reader, const Limits& limits) {
-  Coding coding;
-  W5XDE_TRY(coding.form, read_form(reader));
-  if (coding.form == Form::direct) return coding;
-  coding.gradient_kind = reader.read<std::uint8_t>();
-  W5XDE_TRY(coding.rank, read_rank(reader));
-  coding.bytes = reader.read_varint();
-  if (coding.bytes > limits.payload_bytes_max) {
-    return overloaded(
-        fmt::format("a payload of {} bytes; at most {}", coding.bytes, limits.payload_bytes_max));
-  }
-  return coding;
-}
+constexpr auto kAnswerCoding = [](auto& field, auto& answer) {
+  kForm(field, answer.form);
+  field(answer.gradient_kind);
+  kRank(field, answer.rank);
+  field(answer.density);
+  field(answer.lossless);
+  field(answer.level);
+  field(answer.shuffle_width);
+  field.varint(answer.part_floats);
+};
 
-void write_answer(ByteWriter& writer, const AnswerCoding& answer) {
-  writer.write(static_cast<std::uint8_t>(answer.form));
-  writer.write(answer.gradient_kind);
-  writer.write_varint(answer.rank);
-  writer.write(answer.density);
-  writer.write(answer.lossless);
-  writer.write(answer.level);
-  writer.write(answer.shuffle_width);
-  writer.write_varint(answer.part_floats);
-}
+constexpr auto kLease = [](auto& field, auto& lease) {
+  field(lease.lease_id);
+  field(lease.step);
+  field(lease.version);
+  field(lease.seed);
+  field(lease.block);
+  field.byte(lease.work, Work::evaluate, "a lease of work {}");
+  field.varint(lease.lanes, UINT32_MAX, "{} lanes");
+  kAnswerCoding(field, lease.answer);
+  field.slot_samples(lease);
+  field.sample_numbers(lease);
+  kCoding(field, lease.coding);
+  field(lease.tensors);
+};
 
-Result<AnswerCoding> read_answer(ByteReader& reader) {
-  AnswerCoding answer;
-  W5XDE_TRY(answer.form, read_form(reader));
-  answer.gradient_kind = reader.read<std::uint8_t>();
-  W5XDE_TRY(answer.rank, read_rank(reader));
-  answer.density = reader.read<float>();
-  answer.lossless = reader.read<std::uint8_t>();
-  answer.level = reader.read<std::int32_t>();
-  answer.shuffle_width = reader.read<std::uint8_t>();
-  answer.part_floats = reader.read_varint();
-  return answer;
+constexpr auto kContribution = [](auto& field, auto& contribution) {
+  field(contribution.lease_id);
+  field(contribution.step);
+  field(contribution.version);
+  field(contribution.block);
+  field(contribution.samples);
+  field(contribution.loss_sum);
+  field(contribution.correct);
+  field(contribution.compute_ns);
+  field.varint(contribution.lanes, UINT32_MAX, "{} lanes");
+  field(contribution.wait_ns);
+  field(contribution.codec_ns);
+  field(contribution.loop_ns);
+  field.varint(contribution.first_float);
+  kCoding(field, contribution.coding);
+  field(contribution.tensors);
+};
+
+constexpr auto kParameters = [](auto& field, auto& parameters) {
+  field(parameters.version);
+  field(parameters.base);
+  field(parameters.first_float);
+  field(parameters.floats_total);
+  kCoding(field, parameters.coding);
+  field(parameters.tensors);
+};
+
+constexpr auto kFeedback = [](auto& field, auto& feedback) {
+  field.byte(feedback.leaving, true, "feedback that is leaving {} times");
+  field(feedback.taken_over);
+  field(feedback.tensors);
+};
+
+constexpr auto kVerdict = [](auto& field, auto& verdict) {
+  field(verdict.lease_id);
+  field.byte(verdict.counted, true, "a contribution that counts {} times");
+};
+
+bool is_flat(const TensorDescriptor& tensor) {
+  return tensor.shape.rank() == 1 && tensor.dtype == DType::f32;
 }
 
 }  // namespace
-
-void encode(const Heartbeat& message, Head& head) {
-  ByteWriter(head).write(message.token);
-}
-
-Result<Heartbeat> decode_heartbeat(Bytes head) {
-  ByteReader reader(head);
-  const Heartbeat message{reader.read<std::uint64_t>()};
-  W5XDE_CHECK(finish(reader, "heartbeat"));
-  return message;
-}
-
-void encode(const Tensors& message, Head& head) {
-  ByteWriter writer(head);
-  encode_tensor_list(message.tensors, writer);
-}
-
-Result<Tensors> decode_tensors(Bytes head, const Limits& limits) {
-  ByteReader reader(head);
-  Tensors message;
-  W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
-  W5XDE_CHECK(finish(reader, "tensors"));
-  return message;
-}
-
-void encode(const Value& message, Head& head) {
-  ByteWriter(head).write(message.payload_bytes);
-}
-
-Result<Value> decode_value_head(Bytes head, const Limits& limits) {
-  ByteReader reader(head);
-  const Value message{reader.read<std::uint64_t>()};
-  W5XDE_CHECK(finish(reader, "value"));
-  if (message.payload_bytes > limits.payload_bytes_max) {
-    return overloaded(
-        fmt::format("a value of {} bytes; at most {}", message.payload_bytes, limits.payload_bytes_max));
-  }
-  return message;
-}
 
 std::uint64_t Lease::samples() const {
   return std::accumulate(slot_samples.begin(), slot_samples.end(), std::uint64_t{0});
 }
 
+void encode(const Heartbeat& message, Head& head) {
+  write(kHeartbeat, message, head);
+}
+
+void encode(const Tensors& message, Head& head) {
+  write(kTensors, message, head);
+}
+
 void encode(const Lease& message, Head& head) {
-  ByteWriter writer(head);
-  writer.write(message.lease_id);
-  writer.write(message.step);
-  writer.write(message.version);
-  writer.write(message.seed);
-  write_block(writer, message.block);
-  writer.write(static_cast<std::uint8_t>(message.work));
-  writer.write_varint(message.lanes);
-  write_answer(writer, message.answer);
-  for (const std::uint32_t samples : message.slot_samples) writer.write_varint(samples);
-  writer.write_varint(message.numbers.size());
-  for (const SampleNumber& sample : message.numbers)
-    writer.write_varint(std::uint64_t{sample.number} << 2 | static_cast<std::uint64_t>(sample.kind));
-  write_coding(writer, message.coding);
-  encode_tensor_list(message.tensors, writer);
-}
-
-namespace {
-
-// Each slot's count, and that the tensors have just that many samples.
-Status read_slot_samples(ByteReader& reader, Lease& lease) {
-  // A count takes a byte at least: proven before anything is sized by it.
-  if (lease.block.slot_count > reader.rest().size()) return corrupt("the slots of a lease are cut short");
-  lease.slot_samples.reserve(lease.block.slot_count);
-  for (std::uint32_t slot = 0; slot < lease.block.slot_count; ++slot) {
-    const std::uint64_t samples = reader.read_varint();
-    if (samples > UINT32_MAX) return corrupt(fmt::format("{} samples in one slot", samples));
-    lease.slot_samples.push_back(static_cast<std::uint32_t>(samples));
-  }
-  return {};
-}
-
-Status read_numbers(ByteReader& reader, Lease& lease) {
-  const std::uint64_t count = reader.read_varint();
-  if (count == 0) return {};
-  if (count != lease.samples() || count > reader.rest().size())
-    return corrupt(fmt::format("{} numbers for {} samples", count, lease.samples()));
-  lease.numbers.reserve(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t number = reader.read_varint();
-    if (number >> 2 > UINT32_MAX || (number & 3) > static_cast<std::uint64_t>(SampleNumber::Kind::passing))
-      return corrupt(fmt::format("{} is no number of a sample", number));
-    lease.numbers.push_back(
-        {static_cast<std::uint32_t>(number >> 2), static_cast<SampleNumber::Kind>(number & 3)});
-  }
-  return {};
-}
-
-Status check_samples(const Lease& lease) {
-  std::uint64_t samples = lease.samples();
-  if (!lease.numbers.empty()) {
-    samples -= static_cast<std::uint64_t>(
-        std::ranges::count(lease.numbers, SampleNumber::Kind::kept, &SampleNumber::kind));
-  }
-  const auto has_them = [&](const TensorDescriptor& tensor) {
-    return tensor.shape.rank() > 0 && static_cast<std::uint64_t>(tensor.shape[0]) == samples;
-  };
-  if (lease.tensors.size() != 2 || !has_them(lease.tensors[0]) || !has_them(lease.tensors[1])) {
-    return corrupt(
-        fmt::format("a lease of {} samples has other tensors than their inputs and targets", samples));
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<Lease> decode_lease(Bytes head, const Limits& limits) {
-  ByteReader reader(head);
-  Lease message;
-  message.lease_id = reader.read<std::uint64_t>();
-  message.step = reader.read<std::uint64_t>();
-  message.version = reader.read<std::uint64_t>();
-  message.seed = reader.read<std::uint64_t>();
-  W5XDE_TRY(message.block, read_block(reader));
-  const auto work = reader.read<std::uint8_t>();
-  if (work > static_cast<std::uint8_t>(Work::evaluate))
-    return corrupt(fmt::format("a lease of work {}", work));
-  message.work = static_cast<Work>(work);
-  W5XDE_TRY(message.lanes, read_lanes(reader));
-  W5XDE_TRY(message.answer, read_answer(reader));
-  W5XDE_CHECK(read_slot_samples(reader, message));
-  W5XDE_CHECK(read_numbers(reader, message));
-  W5XDE_TRY(message.coding, read_coding(reader, limits));
-  W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
-  W5XDE_CHECK(finish(reader, "lease"));
-  W5XDE_CHECK(check_samples(message));
-  return message;
+  write(kLease, message, head);
 }
 
 void encode(const Contribution& message, Head& head) {
-  ByteWriter writer(head);
-  writer.write(message.lease_id);
-  writer.write(message.step);
-  writer.write(message.version);
-  write_block(writer, message.block);
-  writer.write(message.samples);
-  writer.write(message.loss_sum);
-  writer.write(message.correct);
-  writer.write(message.compute_ns);
-  writer.write_varint(message.lanes);
-  writer.write(message.wait_ns);
-  writer.write(message.codec_ns);
-  writer.write(message.loop_ns);
-  writer.write_varint(message.first_float);
-  write_coding(writer, message.coding);
-  encode_tensor_list(message.tensors, writer);
-}
-
-Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
-  ByteReader reader(head);
-  Contribution message;
-  message.lease_id = reader.read<std::uint64_t>();
-  message.step = reader.read<std::uint64_t>();
-  message.version = reader.read<std::uint64_t>();
-  W5XDE_TRY(message.block, read_block(reader));
-  message.samples = reader.read<std::uint64_t>();
-  message.loss_sum = reader.read<double>();
-  message.correct = reader.read<std::uint64_t>();
-  message.compute_ns = reader.read<std::uint64_t>();
-  W5XDE_TRY(message.lanes, read_lanes(reader));
-  message.wait_ns = reader.read<std::uint64_t>();
-  message.codec_ns = reader.read<std::uint64_t>();
-  message.loop_ns = reader.read<std::uint64_t>();
-  message.first_float = reader.read_varint();
-  W5XDE_TRY(message.coding, read_coding(reader, limits));
-  W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
-  W5XDE_CHECK(finish(reader, "contribution"));
-  return message;
+  write(kContribution, message, head);
 }
 
 void encode(const Parameters& message, Head& head) {
-  ByteWriter writer(head);
-  writer.write(message.version);
-  writer.write(message.base);
-  writer.write(message.first_float);
-  writer.write(message.floats_total);
-  write_coding(writer, message.coding);
-  encode_tensor_list(message.tensors, writer);
-}
-
-Result<Parameters> decode_parameters(Bytes head, const Limits& limits) {
-  ByteReader reader(head);
-  Parameters message;
-  message.version = reader.read<std::uint64_t>();
-  message.base = reader.read<std::uint64_t>();
-  message.first_float = reader.read<std::uint64_t>();
-  message.floats_total = reader.read<std::uint64_t>();
-  W5XDE_TRY(message.coding, read_coding(reader, limits));
-  W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
-  W5XDE_CHECK(finish(reader, "parameters"));
-  if (message.tensors.size() != 1 || message.tensors[0].shape.rank() != 1 ||
-      message.tensors[0].dtype != DType::f32) {
-    return corrupt("parameters are not one flat tensor of f32");
-  }
-  if (message.first_float > message.floats_total ||
-      message.tensors[0].shape.elements() > message.floats_total - message.first_float) {
-    return corrupt(fmt::format("parameters {} + {} reach past {}", message.first_float,
-                               message.tensors[0].shape.elements(), message.floats_total));
-  }
-  return message;
+  write(kParameters, message, head);
 }
 
 void encode(const Feedback& message, Head& head) {
-  ByteWriter writer(head);
-  writer.write(static_cast<std::uint8_t>(message.leaving ? 1 : 0));
-  writer.write(message.taken_over);
-  encode_tensor_list(message.tensors, writer);
+  write(kFeedback, message, head);
 }
 
-Result<Feedback> decode_feedback(Bytes head, const Limits& limits) {
-  ByteReader reader(head);
-  Feedback message;
-  const auto leaving = reader.read<std::uint8_t>();
-  if (leaving > 1) return corrupt(fmt::format("feedback that is leaving {} times", leaving));
-  message.leaving = leaving == 1;
-  message.taken_over = reader.read<std::uint32_t>();
-  W5XDE_TRY(message.tensors, decode_tensor_list(reader, limits));
-  W5XDE_CHECK(finish(reader, "feedback"));
-  if (message.tensors.size() > 1 || (!message.tensors.empty() && (message.tensors[0].shape.rank() != 1 ||
-                                                                  message.tensors[0].dtype != DType::f32))) {
-    return corrupt("feedback is not one flat tensor of f32");
+void encode(const Verdict& message, Head& head) {
+  write(kVerdict, message, head);
+}
+
+Result<Heartbeat> decode_heartbeat(Bytes head) {
+  return read<Heartbeat>(kHeartbeat, "heartbeat", head, Limits());
+}
+
+Result<Tensors> decode_tensors(Bytes head, const Limits& limits) {
+  return read<Tensors>(kTensors, "tensors", head, limits);
+}
+
+Result<Lease> decode_lease(Bytes head, const Limits& limits) {
+  W5XDE_TRY(Lease lease, read<Lease>(kLease, "lease", head, limits));
+  // Samples that the node has are not in the tensors.
+  const std::uint64_t samples =
+      lease.samples() - static_cast<std::uint64_t>(
+                            std::ranges::count(lease.numbers, SampleNumber::Kind::kept, &SampleNumber::kind));
+  const auto has_them = [&](const TensorDescriptor& tensor) {
+    return tensor.shape.rank() > 0 && static_cast<std::uint64_t>(tensor.shape[0]) == samples;
+  };
+  if (lease.tensors.size() != 2 || !std::ranges::all_of(lease.tensors, has_them)) {
+    return corrupt("a lease of {} samples has other tensors than their inputs and targets", samples);
+  }
+  return lease;
+}
+
+Result<Contribution> decode_contribution(Bytes head, const Limits& limits) {
+  return read<Contribution>(kContribution, "contribution", head, limits);
+}
+
+Result<Parameters> decode_parameters(Bytes head, const Limits& limits) {
+  W5XDE_TRY(Parameters message, read<Parameters>(kParameters, "parameters", head, limits));
+  if (message.tensors.size() != 1 || !is_flat(message.tensors[0]))
+    return corrupt("parameters are not one flat tensor of f32");
+  const std::uint64_t floats = message.tensors[0].shape.elements();
+  if (message.first_float > message.floats_total || floats > message.floats_total - message.first_float) {
+    return corrupt("parameters {} + {} reach past {}", message.first_float, floats, message.floats_total);
   }
   return message;
 }
 
-void encode(const Verdict& message, Head& head) {
-  ByteWriter writer(head);
-  writer.write(message.lease_id);
-  writer.write(static_cast<std::uint8_t>(message.counted ? 1 : 0));
+Result<Feedback> decode_feedback(Bytes head, const Limits& limits) {
+  W5XDE_TRY(Feedback message, read<Feedback>(kFeedback, "feedback", head, limits));
+  if (message.tensors.size() > 1 || !std::ranges::all_of(message.tensors, is_flat))
+    return corrupt("feedback is not one flat tensor of f32");
+  return message;
 }
 
 Result<Verdict> decode_verdict(Bytes head) {
-  ByteReader reader(head);
-  Verdict message;
-  message.lease_id = reader.read<std::uint64_t>();
-  const auto counted = reader.read<std::uint8_t>();
-  W5XDE_CHECK(finish(reader, "verdict"));
-  if (counted > 1) return corrupt(fmt::format("a contribution that counts {} times", counted));
-  message.counted = counted == 1;
-  return message;
+  return read<Verdict>(kVerdict, "verdict", head, Limits());
 }
 
 void encode(const Goodbye& message, Head& head) {
@@ -364,7 +330,7 @@ Result<Goodbye> decode_goodbye(Bytes head, const Limits& limits) {
   const auto kind = map.value("kind", nlohmann::json());
   for (const ErrorKind known :
        {ErrorKind::invalid, ErrorKind::corrupt, ErrorKind::incompatible, ErrorKind::disconnected,
-        ErrorKind::overloaded, ErrorKind::system, ErrorKind::diverged}) {
+        ErrorKind::overloaded, ErrorKind::system, ErrorKind::diverged, ErrorKind::unavailable}) {
     if (kind == name_of(known)) message.kind = known;
   }
   if (const auto reason = map.find("reason"); reason != map.end() && reason->is_string()) {

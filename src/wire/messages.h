@@ -31,12 +31,6 @@ struct Tensors {
   bool operator==(const Tensors&) const = default;
 };
 
-// A generic value or generic tensors in the payload; the head says how long that is once decoded.
-struct Value {
-  std::uint64_t payload_bytes = 0;
-  bool operator==(const Value&) const = default;
-};
-
 // How a block of floats became a payload, before the frame's lossless codec. The message's tensors describe
 // the decoded block; with a form other than `direct`, other bytes travel.
 enum class Form : std::uint8_t {
@@ -168,7 +162,6 @@ struct Goodbye {
 
 void encode(const Heartbeat& message, Head& head);
 void encode(const Tensors& message, Head& head);
-void encode(const Value& message, Head& head);
 void encode(const Lease& message, Head& head);
 void encode(const Contribution& message, Head& head);
 void encode(const Parameters& message, Head& head);
@@ -178,7 +171,6 @@ void encode(const Goodbye& message, Head& head);
 
 Result<Heartbeat> decode_heartbeat(Bytes head);
 Result<Tensors> decode_tensors(Bytes head, const Limits& limits);
-Result<Value> decode_value_head(Bytes head, const Limits& limits);
 Result<Lease> decode_lease(Bytes head, const Limits& limits);
 Result<Contribution> decode_contribution(Bytes head, const Limits& limits);
 Result<Parameters> decode_parameters(Bytes head, const Limits& limits);

@@ -28,10 +28,6 @@ TEST(MessagesTest, tensors_have_these_bytes) {
   EXPECT_EQ(hex_of(encoded(Tensors{kTensors})), kTensorsHex);
 }
 
-TEST(MessagesTest, a_value_head_has_these_bytes) {
-  EXPECT_EQ(hex_of(encoded(Value{0x0807060504030201})), "0102030405060708");
-}
-
 TEST(MessagesTest, a_lease_has_these_bytes) {
   const Lease lease{.lease_id = 1,
                     .step = 2,
@@ -227,15 +223,8 @@ TEST(MessagesTest, a_loss_that_is_not_a_number_arrives_as_it_is) {
 TEST(MessagesTest, the_refusal_names_the_message_and_what_is_wrong_with_its_length) {
   EXPECT_EQ(decode_heartbeat({}).error().message, "the head of a heartbeat is cut short");
   EXPECT_EQ(decode_heartbeat(Head(11)).error().message, "3 bytes too many in the head of a heartbeat");
-  EXPECT_EQ(decode_value_head(Head(7), Limits{}).error().message, "the head of a value is cut short");
   EXPECT_EQ(decode_tensors(Head(2), Limits{}).error().message, "1 bytes too many in the head of a tensors");
   EXPECT_EQ(decode_lease(Head(39), Limits{}).error().message, "a block of slots is cut short");
-}
-
-TEST(MessagesTest, a_value_longer_than_a_payload_may_be_is_refused) {
-  EXPECT_EQ(refusal_of(Value{100}, {.payload_bytes_max = 100}), "accepted");
-  EXPECT_EQ(refusal_of(Value{101}, {.payload_bytes_max = 100}),
-            "overloaded: a value of 101 bytes; at most 100");
 }
 
 TEST(MessagesTest, slots_that_are_not_an_aligned_block_are_refused) {
@@ -298,6 +287,8 @@ TEST(MessagesTest, a_goodbye_of_a_newer_version_is_understood_as_far_as_possible
   EXPECT_EQ(goodbye_of({{"kind", "overloaded"}, {"reason", "full"}, {"retry_s", 5}}).value(),
             (Goodbye{ErrorKind::overloaded, "full"}));
   EXPECT_EQ(goodbye_of({{"kind", "diverged"}, {"reason", "r"}}).value(), (Goodbye{ErrorKind::diverged, "r"}));
+  EXPECT_EQ(goodbye_of({{"kind", "unavailable"}, {"reason", "r"}}).value(),
+            (Goodbye{ErrorKind::unavailable, "r"}));
   EXPECT_EQ(goodbye_of({{"kind", "bored"}, {"reason", "r"}}).value(),
             (Goodbye{ErrorKind::disconnected, "r"}));
   EXPECT_EQ(goodbye_of({{"kind", 7}, {"reason", {1, 2}}}).value(), (Goodbye{ErrorKind::disconnected, ""}));

@@ -1,10 +1,10 @@
 #include "wire/status.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/printable.h"
-#include "wire/value.h"
+#include "wire/map_fields.h"
 
 namespace w5xde {
 
@@ -15,79 +15,103 @@ using nlohmann::json;
 // A reason is what a peer said, and what we say of it.
 constexpr std::size_t kTextBytesMax = 2 * kPrintableBytesMax;
 
-json map_of(const StatusReport& report) {
-  json nodes = json::array(), departures = json::array();
-  for (const auto& node : report.nodes) {
-    nodes.push_back({{"name", node.name},
-                     {"peer", node.peer},
-                     {"engine", node.engine},
-                     {"batches", node.batches},
-                     {"batches_per_second", node.batches_per_second},
-                     {"lanes", node.lanes},
-                     {"round_trip_ms", node.round_trip_ms},
-                     {"standing", node.standing},
-                     {"reason", node.reason},
-                     {"codec_up", node.codec_up},
-                     {"codec_down", node.codec_down}});
+constexpr auto kNode = [](auto& field, auto& node) {
+  field("name", node.name);
+  field("peer", node.peer);
+  field("engine", node.engine);
+  field("batches", node.batches);
+  field("batches_per_second", node.batches_per_second);
+  field("lanes", node.lanes);
+  field("round_trip_ms", node.round_trip_ms);
+  field("standing", node.standing);
+  field("reason", node.reason);
+  field("codec_up", node.codec_up);
+  field("codec_down", node.codec_down);
+};
+
+constexpr auto kDeparture = [](auto& field, auto& departure) {
+  field("name", departure.name);
+  field("seconds", departure.seconds);
+  field("reason", departure.reason);
+  field("batches", departure.batches);
+};
+
+constexpr auto kReport = [](auto& field, auto& report) {
+  field("run", report.run);
+  field("mode", report.mode);
+  field("phase", report.phase);
+  field("step", report.step);
+  field("steps_total", report.steps_total);
+  field("batches", report.batches);
+  field("batch", report.batch);
+  field("global_batch", report.global_batch);
+  field("noise_scale", report.noise_scale);
+  field("working", report.working);
+  field("epochs", report.epochs);
+  field("seconds", report.seconds);
+  field("loss", report.loss);
+  field("batches_per_second", report.batches_per_second);
+  field.maps("nodes", report.nodes, kNode);
+  field.maps("departures", report.departures, kDeparture);
+};
+
+struct Writer : MapWriter {
+  using MapWriter::operator();
+  void operator()(const char* key, const std::optional<double>& value) {
+    map[key] = value ? json(*value) : json();
   }
-  for (const auto& departure : report.departures) {
-    departures.push_back({{"name", departure.name},
-                          {"seconds", departure.seconds},
-                          {"reason", departure.reason},
-                          {"batches", departure.batches}});
+  void maps(const char* key, const auto& entries, const auto& fields) {
+    map[key] = json::array();
+    for (const auto& entry : entries) {
+      Writer writer;
+      fields(writer, entry);
+      map[key].push_back(std::move(writer.map));
+    }
   }
-  return {{"run", report.run},
-          {"mode", report.mode},
-          {"phase", report.phase},
-          {"step", report.step},
-          {"steps_total", report.steps_total},
-          {"batches", report.batches},
-          {"batch", report.batch},
-          {"global_batch", report.global_batch},
-          {"noise_scale", report.noise_scale},
-          {"working", report.working},
-          {"epochs", report.epochs},
-          {"seconds", report.seconds},
-          {"loss", report.loss ? json(*report.loss) : json()},
-          {"batches_per_second", report.batches_per_second},
-          {"nodes", nodes},
-          {"departures", departures}};
-}
+};
 
 // A missing key or one of another type leaves the default: this is for people to look at.
 class Reader {
  public:
   explicit Reader(const json& map) : map_(map) {}
-  void read(const char* key, std::string& to) const {
-    if (const auto found = map_.find(key); found != map_.end() && found->is_string())
-      to = printable(found->get_ref<const std::string&>(), kTextBytesMax);
+
+  void operator()(const char* key, std::string& to) {
+    if (const json& value = at(key); value.is_string())
+      to = printable(value.get_ref<const std::string&>(), kTextBytesMax);
   }
-  void read(const char* key, std::uint64_t& to) const {
-    if (const auto found = map_.find(key); found != map_.end() && found->is_number_unsigned()) to = *found;
+  void operator()(const char* key, std::uint64_t& to) {
+    if (const json& value = at(key); value.is_number_unsigned()) to = value;
   }
-  void read(const char* key, double& to) const {
-    if (const auto found = map_.find(key); found != map_.end() && found->is_number()) to = *found;
+  template <class Real>
+  requires std::assignable_from<Real&, double>
+  void operator()(const char* key, Real& to) {
+    if (const json& value = at(key); value.is_number()) to = value.get<double>();
   }
-  void read(const char* key, std::optional<double>& to) const {
-    if (const auto found = map_.find(key); found != map_.end() && found->is_number())
-      to = found->get<double>();
-  }
-  void read(const char* key, bool& to) const {
-    if (const auto found = map_.find(key); found != map_.end() && found->is_boolean()) to = *found;
-  }
-  std::vector<Reader> maps(const char* key) const {
-    std::vector<Reader> maps;
-    const auto found = map_.find(key);
-    if (found == map_.end() || !found->is_array()) return maps;
-    for (const json& entry : *found) {
-      if (entry.is_object()) maps.emplace_back(entry);
+  template <class Entry>
+  void maps(const char* key, std::vector<Entry>& to, const auto& fields) {
+    if (!at(key).is_array()) return;
+    for (const json& entry : at(key)) {
+      if (!entry.is_object()) continue;
+      Reader reader(entry);
+      fields(reader, to.emplace_back());
     }
-    return maps;
   }
 
  private:
+  const json& at(const char* key) const {
+    static const json kNull;
+    const auto found = map_.find(key);
+    return found == map_.end() ? kNull : *found;
+  }
+
   const json& map_;
 };
+
+json map_of(const StatusReport& report) {
+  Writer writer;
+  kReport(writer, report);
+  return std::move(writer.map);
+}
 
 }  // namespace
 
@@ -102,43 +126,9 @@ std::string to_json(const StatusReport& report) {
 Result<StatusReport> decode_status(Bytes head, const Limits& limits) {
   W5XDE_TRY(const json map, decode_value(head, limits));
   if (!map.is_object()) return corrupt("a status is not a map");
-  const Reader reader(map);
+  Reader reader(map);
   StatusReport report;
-  reader.read("run", report.run);
-  reader.read("mode", report.mode);
-  reader.read("phase", report.phase);
-  reader.read("step", report.step);
-  reader.read("steps_total", report.steps_total);
-  reader.read("batches", report.batches);
-  reader.read("batch", report.batch);
-  reader.read("global_batch", report.global_batch);
-  reader.read("noise_scale", report.noise_scale);
-  reader.read("working", report.working);
-  reader.read("epochs", report.epochs);
-  reader.read("seconds", report.seconds);
-  reader.read("loss", report.loss);
-  reader.read("batches_per_second", report.batches_per_second);
-  for (const Reader& entry : reader.maps("nodes")) {
-    auto& node = report.nodes.emplace_back();
-    entry.read("name", node.name);
-    entry.read("peer", node.peer);
-    entry.read("engine", node.engine);
-    entry.read("batches", node.batches);
-    entry.read("batches_per_second", node.batches_per_second);
-    entry.read("lanes", node.lanes);
-    entry.read("round_trip_ms", node.round_trip_ms);
-    entry.read("standing", node.standing);
-    entry.read("reason", node.reason);
-    entry.read("codec_up", node.codec_up);
-    entry.read("codec_down", node.codec_down);
-  }
-  for (const Reader& entry : reader.maps("departures")) {
-    auto& departure = report.departures.emplace_back();
-    entry.read("name", departure.name);
-    entry.read("seconds", departure.seconds);
-    entry.read("reason", departure.reason);
-    entry.read("batches", departure.batches);
-  }
+  kReport(reader, report);
   return report;
 }
 

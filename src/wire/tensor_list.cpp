@@ -1,9 +1,9 @@
 #include "wire/tensor_list.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
+
+#include "base/errors.h"
 
 namespace w5xde {
 
@@ -21,7 +21,7 @@ Error cut_short() {
 }
 
 Result<Shape> decode_shape(ByteReader& reader, std::size_t rank) {
-  if (rank > kRankMax) return corrupt(fmt::format("a tensor of {} dimensions; at most {}", rank, kRankMax));
+  if (rank > kRankMax) return corrupt("a tensor of {} dimensions; at most {}", rank, kRankMax);
   std::array<std::int64_t, kRankMax> dims{};
   for (std::size_t i = 0; i < rank; ++i) dims[i] = static_cast<std::int64_t>(reader.read_varint());
   auto shape = Shape::make(std::span(dims).first(rank));
@@ -37,7 +37,7 @@ Result<TensorDescriptor> decode_descriptor(ByteReader& reader, const Limits& lim
   if (reader.exhausted()) return cut_short();
   W5XDE_TRY(tensor.dtype, dtype_from_wire(dtype));
   if ((bits & ~(kRankMask | kNamed | kRequiresGrad)) != 0) {
-    return corrupt(fmt::format("tensor descriptor bits 0x{:02x} are not known", bits));
+    return corrupt("tensor descriptor bits 0x{:02x} are not known", bits);
   }
   W5XDE_TRY(tensor.shape, decode_shape(reader, bits & kRankMask));
   tensor.requires_grad = (bits & kRequiresGrad) != 0;
@@ -45,7 +45,7 @@ Result<TensorDescriptor> decode_descriptor(ByteReader& reader, const Limits& lim
     const std::uint64_t length = reader.read_varint();
     if (reader.exhausted()) return cut_short();
     if (length == 0 || length > limits.name_bytes_max) {
-      return corrupt(fmt::format("a tensor name of {} bytes; 1 to {}", length, limits.name_bytes_max));
+      return corrupt("a tensor name of {} bytes; 1 to {}", length, limits.name_bytes_max);
     }
     tensor.name = text_of(reader.read_bytes(length));
   }
@@ -57,25 +57,6 @@ Result<TensorDescriptor> decode_descriptor(ByteReader& reader, const Limits& lim
 
 TensorDescriptor TensorDescriptor::of(const TensorView& tensor, std::string name) {
   return {tensor.dtype(), tensor.shape(), tensor.requires_grad(), std::move(name)};
-}
-
-namespace {
-
-template <class Tensors>
-std::uint64_t bytes_side_by_side(const Tensors& tensors) {
-  std::uint64_t end = 0;
-  for (const auto& tensor : tensors) end = align_up(end, kPayloadAlignment) + tensor.byte_count();
-  return end;
-}
-
-}  // namespace
-
-std::uint64_t payload_bytes_of(const TensorList& tensors) {
-  return bytes_side_by_side(tensors);
-}
-
-std::uint64_t payload_bytes_of(std::span<const TensorView> tensors) {
-  return bytes_side_by_side(tensors);
 }
 
 std::vector<TensorView> views_of(const TensorList& tensors, Bytes payload) {
@@ -109,10 +90,10 @@ Result<TensorList> decode_tensor_list(ByteReader& reader, const Limits& limits) 
   const std::uint64_t count = reader.read_varint();
   if (reader.exhausted()) return corrupt("the tensor count is missing");
   if (count > limits.tensors_max) {
-    return overloaded(fmt::format("{} tensors in a frame; at most {}", count, limits.tensors_max));
+    return overloaded("{} tensors in a frame; at most {}", count, limits.tensors_max);
   }
   if (count > reader.rest().size() / kDescriptorBytesMin) {
-    return corrupt(fmt::format("{} tensors described in {} bytes", count, reader.rest().size()));
+    return corrupt("{} tensors described in {} bytes", count, reader.rest().size());
   }
   TensorList tensors;
   tensors.reserve(count);
@@ -123,8 +104,8 @@ Result<TensorList> decode_tensor_list(ByteReader& reader, const Limits& limits) 
     const std::uint64_t padding = (0 - bytes) % kPayloadAlignment;
     const std::uint64_t room = limits.payload_bytes_max - bytes;
     if (padding > room || tensor.byte_count() > room - padding) {
-      return overloaded(fmt::format("tensors take more than the {} bytes that a payload may have",
-                                    limits.payload_bytes_max));
+      return overloaded("tensors take more than the {} bytes that a payload may have",
+                        limits.payload_bytes_max);
     }
     bytes += padding + tensor.byte_count();
     tensors.push_back(std::move(tensor));

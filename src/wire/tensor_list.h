@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -33,9 +33,12 @@ struct TensorDescriptor {
 
 using TensorList = std::vector<TensorDescriptor>;
 
-// How long the payload of these tensors is before any codec.
-std::uint64_t payload_bytes_of(const TensorList& tensors);
-std::uint64_t payload_bytes_of(std::span<const TensorView> tensors);
+// How long the payload of these descriptors or views is before any codec.
+std::uint64_t payload_bytes_of(const std::ranges::range auto& tensors) {
+  std::uint64_t end = 0;
+  for (const auto& tensor : tensors) end = align_up(end, kPayloadAlignment) + tensor.byte_count();
+  return end;
+}
 
 // The tensors as they lie in a payload of payload_bytes_of(tensors) bytes.
 std::vector<TensorView> views_of(const TensorList& tensors, Bytes payload);

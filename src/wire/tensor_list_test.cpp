@@ -45,7 +45,7 @@ rc::Gen<TensorDescriptor> any_descriptor() {
   return rc::gen::exec([] {
     const auto dims = *rc::gen::container<std::vector<std::int64_t>>(
         *rc::gen::inRange<std::size_t>(0, kRankMax + 1), rc::gen::inRange<std::int64_t>(0, 6));
-    return TensorDescriptor{*rc::gen::elementOf(std::vector<DType>(all_dtypes().begin(), all_dtypes().end())),
+    return TensorDescriptor{*rc::gen::elementOf(std::vector<DType>(kDTypes.begin(), kDTypes.end())),
                             Shape::make(dims).value(), *rc::gen::arbitrary<bool>(),
                             *rc::gen::arbitrary<std::string>()};
   });

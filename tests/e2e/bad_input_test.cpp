@@ -163,6 +163,71 @@ TEST_F(BadInputTest, a_coordinator_that_nobody_joined_can_be_stopped) {
   expect(kInterrupted, std::move(coordinator), {"go on with: w5xde"});
 }
 
+TEST_F(BadInputTest, a_finished_run_that_is_started_again_says_so_and_is_left_as_it_is) {
+  Process first = pool_.train(1);
+  EXPECT_EQ(first.wait(), kSuccess) << first.said();
+  const auto before = pool_.summary();
+  expect(kSuccess, {"train", "run"}, {"run is finished, at step 20", "--steps"});
+  expect(kSuccess, {"serve", "run"}, {"run is finished, at step 20"});
+  EXPECT_EQ(pool_.summary(), before);
+}
+
+TEST_F(BadInputTest, two_runs_are_compared_by_what_differs) {
+  expect(kSuccess, Words{"train", "one", "--steps", "5", "--lr", "0.1"} + kMlp, {});
+  expect(kSuccess, Words{"train", "other", "--steps", "5", "--lr", "0.2"} + kMlp, {});
+  Process compare = pool_.start({"compare", "one", "other"}, {.with_output = true});
+  expect(kSuccess, std::move(compare), {"learning-rate", "0.1", "0.2", "hash of parameters"});
+  expect(kUsage, {"compare", "one", "nowhere"}, {"nowhere"});
+}
+
+TEST_F(BadInputTest, a_word_that_is_not_known_brings_up_what_may_have_been_meant) {
+  expect(kUsage, {"trian"}, {"there is no command trian; did you mean train?"});
+  expect(kUsage, {"train", "run", "--lerning-rate", "0.1"},
+         {"there is no --lerning-rate; did you mean --learning-rate?"});
+  expect(kUsage, {"status", "runs/nope"}, {"there is no run folder runs/nope"});
+}
+
+TEST_F(BadInputTest, a_node_stays_when_its_coordinator_is_stopped_and_comes_back_to_the_resumed_run) {
+  Process coordinator = pool_.serve({"--steps", "100000"});
+  coordinator.wait_for_line("waiting for nodes; join with: w5xde join 127.0.0.1:");
+  Process node = pool_.join("steady");
+  node.wait_for_line("joined run");
+  coordinator.wait_for_line("joined from");
+  pool_.wait_for("step", 1);
+  coordinator.signal(SIGINT);
+  expect(kInterrupted, std::move(coordinator), {"go on with: w5xde serve"});
+  node.wait_for_line("can be resumed");
+  Process resumed = pool_.serve({"--steps", "100000"});
+  resumed.wait_for_line("steady-1 joined from");
+  resumed.signal(SIGINT);
+  EXPECT_EQ(resumed.wait(), kInterrupted) << resumed.said();
+  node.signal(SIGINT);
+  EXPECT_EQ(node.wait(), kInterrupted) << node.said();
+}
+
+TEST_F(BadInputTest, what_would_do_nothing_is_refused) {
+  expect(kUsage, {"train", "run", "--nodes", "0"}, {"--nodes must be at least 1", "w5xde serve"});
+  const Words random = {"train", "run", "--model", "mlp:8,4", "--data", "random:8,4"};
+  expect(kUsage, random + Words{"--evaluate-every", "5"},
+         {"--evaluate-every needs data", "--evaluation-data"});
+  expect(kUsage, random + Words{"--target-accuracy", "0.5"}, {"--target-accuracy needs classes"});
+}
+
+TEST_F(BadInputTest, a_start_that_fails_leaves_no_folder) {
+  expect(kUsage, {"train", "fresh", "--model", "transformer", "--data", "synthetic"}, {"'transformer'"});
+  expect(kUsage, {"train", "fresh", "--model", "mlp:10,20,10", "--data", "idx:nowhere"}, {"nowhere"});
+  EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
+}
+
+TEST_F(BadInputTest, the_summary_has_a_switch_of_its_own) {
+  const Words train = Words{"train", "run", "--log", "silent"} + kMlp;
+  expect(kSuccess, pool_.start(train + Words{"--steps", "20"}, {.with_output = true}),
+         {"sync training with 2 nodes", "exactly once"});
+  Process quiet = pool_.start(train + Words{"--steps", "30", "--no-summary"}, {.with_output = true});
+  EXPECT_EQ(quiet.wait(), kSuccess);
+  EXPECT_EQ(quiet.said(), "");
+}
+
 TEST_F(BadInputTest, what_the_result_depends_on_cannot_change) {
   Process first = pool_.train(1);
   EXPECT_EQ(first.wait(), kSuccess) << first.said();

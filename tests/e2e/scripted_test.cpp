@@ -95,6 +95,47 @@ TEST_F(ScriptedPoolTest, a_run_goes_on_without_the_file_it_was_begun_with) {
   EXPECT_EQ(pool.summary().at("parameters_hash"), hash_with(1));
 }
 
+// BatchNorm's statistics are buffers: without them the accuracy would be another.
+TEST_F(ScriptedPoolTest, exported_weights_give_the_same_accuracy_in_python) {
+  Pool pool({.name = "exported",
+             .flags = {"--model", W5XDE_TORCH_MODELS "/mixed.pt", "--data", "npy:x.npy,y.npy", "--batch",
+                       "16", "--slots", "4", "--steps", "60", "--learning-rate", "0.05"}});
+  const auto run_python = [&](const std::string& script) {
+    Process process({"/usr/bin/python3", "-c", script}, {.folder = pool.folder()});
+    EXPECT_EQ(process.wait(), 0) << process.said();
+  };
+  run_python(
+      "import numpy as n; r = n.random.RandomState(1); x = r.randn(512, 8).astype('f4') * 3 + 2\n"
+      "n.save('x.npy', x); n.save('y.npy', (x.sum(1) > 16).astype('i8') + 2 * (x[:, 0] > 2) + (x[:, 1] > "
+      "2))");
+  Process coordinator = pool.train(2);
+  EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
+  Process eval = pool.start({"eval", "run", "--data", "npy:x.npy,y.npy", "--json", "scores.json"});
+  EXPECT_EQ(eval.wait(), 0) << eval.said();
+  Process exported = pool.start({"export", "run", "net.safetensors"});
+  EXPECT_EQ(exported.wait(), 0) << exported.said();
+  run_python(
+      "import json, struct, numpy as n, torch\n"
+      "net = torch.jit.load('run/model.pt'); file = open('net.safetensors', 'rb')\n"
+      "size, = struct.unpack('<Q', file.read(8)); header = json.loads(file.read(size)); data = file.read()\n"
+      "header.pop('__metadata__')\n"
+      "trained = {k: torch.from_numpy(n.frombuffer(data[slice(*v['data_offsets'])], 'f4').copy())"
+      ".reshape(v['shape']) for k, v in header.items()}\n"
+      "x, y = torch.from_numpy(n.load('x.npy')), torch.from_numpy(n.load('y.npy')); net.eval()\n"
+      "loss = lambda: torch.nn.functional.cross_entropy(net(x), y).item(); begun = loss()\n"
+      "state = net.state_dict(); state.update(trained); net.load_state_dict(state)\n"
+      "accuracy = (net(x).argmax(1) == y).float().mean().item()\n"
+      "json.dump({'accuracy': accuracy, 'loss': loss(), 'begun': begun}, open('python.json', 'w'))");
+  const auto read = [&](const char* file) {
+    return nlohmann::json::parse(std::ifstream(pool.folder() / file));
+  };
+  const auto here = read("scores.json"), python = read("python.json");
+  EXPECT_NEAR(python.at("accuracy").get<double>(), here.at("accuracy").get<double>(), 1e-4);
+  EXPECT_NEAR(python.at("loss").get<double>(), here.at("loss").get<double>(), 1e-4);
+  // What was exported is what was trained, not what the file began with.
+  EXPECT_LT(python.at("loss").get<double>(), python.at("begun").get<double>() - 0.01);
+}
+
 // What a script knows of a loss of its own is that forward takes targets.
 TEST_F(ScriptedPoolTest, a_model_whose_forward_takes_targets_has_its_own_loss_and_no_accuracy) {
   Pool pool({.name = "own_loss",

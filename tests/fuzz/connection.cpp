@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "net/memory_stream.h"
-#include "net/sim_loop.h"
+#include "support/memory_stream.h"
+#include "support/sim_loop.h"
 #include "wire_input.h"
 
 namespace {
@@ -52,7 +52,7 @@ std::vector<std::byte> stream_of(ByteReader& reader) {
                               .codec = static_cast<std::uint8_t>(kind % 4 == 3 ? 9 : 0),
                               .head = first,
                               .payload = {&view, payload.empty() ? 0u : 1u}};
-    if (!writer.push(frame, Instant()).ok()) continue;
+    if (!writer.push(frame).ok()) continue;
     for (auto pieces = writer.stage(); !pieces.empty(); pieces = writer.stage()) {
       const auto* piece = static_cast<const std::byte*>(pieces[0].iov_base);
       stream.insert(stream.end(), piece, piece + pieces[0].iov_len);

@@ -7,11 +7,11 @@
 
 #include "base/random.h"
 #include "net/connection.h"
-#include "net/memory_stream.h"
-#include "net/sim_loop.h"
 #include "node/replica.h"
 #include "record/checkpoint.h"
 #include "support/fake_engine.h"
+#include "support/memory_stream.h"
+#include "support/sim_loop.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {

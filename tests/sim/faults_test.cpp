@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "learn/engine_library.h"
 #include "learn/seeds.h"
 #include "sim/sim_pool.h"
 #include "support/full_disk.h"
@@ -206,7 +207,7 @@ TEST_F(HostileNodeTest, garbage_in_the_middle_of_its_stay) {
   };
   Head hello, ready;
   encode(Hello{.name = "mallory"}, hello);
-  encode(Ready{.model_fingerprint = FakeEngine().description().fingerprint()}, ready);
+  encode(Ready{.model_fingerprint = fingerprint_of(FakeEngine().description())}, ready);
   say(bytes_of_frame({.type = FrameType::hello, .head = hello}));
   say(bytes_of_frame({.type = FrameType::ready, .head = ready}));
   ASSERT_TRUE(pool_.run_until([&] { return pool_.coordinator().status().phase == "training"; }));

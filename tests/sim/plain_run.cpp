@@ -55,8 +55,8 @@ std::string plain_hash(const RunConfig& config, const std::shared_ptr<const Data
       const std::span<float> values(reinterpret_cast<float*>(buffer->data()), learner->floats());
       const std::span<const float> state(reinterpret_cast<const float*>(learner->state()->data()),
                                          learner->floats());
-      const auto sums = engine.compute(state, {batch.payload[0], batch.payload[1]},
-                                       slot_seed(step_seed(config.seed, step), slot), values);
+      const auto sums =
+          engine.compute(state, batch.samples(), slot_seed(step_seed(config.seed, step), slot), values);
       EXPECT_TRUE(reduction.add({slot, 1}, std::move(buffer), *sums, nullptr, learner->spare()).ok());
     }
     Sums sums;
@@ -79,7 +79,7 @@ std::vector<double> sum_of_gradients(const RunConfig& config, const std::shared_
     const std::uint64_t step = slot / config.step_slots();
     const std::uint64_t seed =
         slot_seed(step_seed(config.seed, step), static_cast<std::uint32_t>(slot % config.step_slots()));
-    EXPECT_TRUE(engine.compute(state, {batch.payload[0], batch.payload[1]}, seed, values).ok());
+    EXPECT_TRUE(engine.compute(state, batch.samples(), seed, values).ok());
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += double{values[i]};
   }
   return sum;

@@ -63,6 +63,18 @@ TEST(RecordTest, an_extended_run_has_the_same_bits_whoever_computes_it_and_howev
   }
 }
 
+TEST(RecordTest, a_short_run_has_a_row_for_every_step) {
+  const RunConfig config = sim_config();
+  SimPool pool(config);
+  pool.add_nodes(2);
+  ASSERT_EQ(pool.run(), "ok");
+  const std::uint64_t steps = pool.coordinator().summary().steps;
+  const auto folder = pool.run_folder();
+  (void)pool.newest_checkpoint();  // the coordinator is gone, and what it recorded is on the disk
+  const RunDatabase database = RunDatabase::look(folder / "run.db").value();
+  EXPECT_EQ(database.steps(10'000).size(), steps);
+}
+
 TEST(RecordTest, an_end_in_steps_is_one_after_a_short_step_too) {
   RunConfig config = epochs_config(1);
   SimPool pool(config);

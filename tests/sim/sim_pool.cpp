@@ -52,6 +52,7 @@ struct SimPool::Member {
   std::unique_ptr<Link> link;
   std::unique_ptr<Node> node;
   bool connecting = false;
+  bool comes_back = true;
 };
 
 SimPool::SimPool(const RunConfig& config) : config_(config) {
@@ -80,8 +81,7 @@ void SimPool::start_coordinator(unsigned nodes_awaited) {
   ASSERT_TRUE(checkpoint.has_value());
   const Address address{"127.0.0.1", address_.port};
   const Listen listen = [&](Listener::Accepted accepted) -> Result<std::unique_ptr<Listener>> {
-    W5XDE_TRY(std::unique_ptr<Listener> listener,
-              TcpListener::listen(loop_, address, {}, std::move(accepted)));
+    W5XDE_TRY(std::unique_ptr<Listener> listener, listen_tcp(loop_, address, {}, std::move(accepted)));
     return listener;
   };
   coordinator_ = Coordinator::start(loop_, listen,
@@ -113,6 +113,13 @@ bool SimPool::kill_node(std::size_t number) {
   return std::exchange(members_[number]->node, nullptr) != nullptr;
 }
 
+void SimPool::kill_nodes_for_good() {
+  for (auto& member : members_) {
+    member->node.reset();
+    member->comes_back = false;
+  }
+}
+
 void SimPool::connect(Member& member) {
   member.connecting = true;
   if (member.shape.link && !member.link) {
@@ -122,7 +129,7 @@ void SimPool::connect(Member& member) {
   connect_tcp(loop_, {.address = address, .attempts_max = 1}, random_,
               [this, &member](Result<std::unique_ptr<Stream>> stream) {
                 member.connecting = false;
-                if (!stream.ok()) return;
+                if (!stream.ok() || !member.comes_back) return;
                 ++stays_;
                 NodeOptions options{.name = member.name, .machine = member.shape.machine};
                 options.make_engine = [&member](const ModelOptions&, const std::filesystem::path&) {
@@ -139,7 +146,7 @@ void SimPool::tend() {
   if (coordinator_->outcome()) return;
   for (auto& member : members_) {
     if (member->node && member->node->ended()) member->node.reset();
-    if (!member->node && !member->connecting) connect(*member);
+    if (!member->node && !member->connecting && member->comes_back) connect(*member);
   }
 }
 

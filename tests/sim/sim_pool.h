@@ -47,6 +47,8 @@ class SimPool {
   std::size_t nodes() const { return members_.size(); }
   // Gone without a word, as by kill -9, and back at once. False: it is not there just now.
   bool kill_node(std::size_t number);
+  // All of them gone without a word, and none comes back.
+  void kill_nodes_for_good();
   // Gone without a word; started again from its newest checkpoint.
   void restart_coordinator();
 

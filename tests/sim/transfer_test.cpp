@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "learn/no_gradient.h"
 #include "run/presets.h"
 #include "sim/sim_pool.h"
+#include "w5xde/no_gradient.h"
 #include "wire/generic_tensors.h"
 #include "wire/hello.h"
 
@@ -306,8 +306,7 @@ TEST_F(HandedFeedback, is_in_the_checkpoint_and_goes_to_who_joins_the_resumed_ru
     const auto checkpoint = RunFolder::look(pool.run_folder()).value().newest();
     return checkpoint.ok() && *checkpoint && has_feedback(**checkpoint);
   }));
-  pool.kill_node(0);
-  pool.kill_node(1);
+  pool.kill_nodes_for_good();
   pool.restart_coordinator();
   auto heir = pool.enrol_by_hand("heir");
   ASSERT_TRUE(pool.run_until([&] { return heir->count(FrameType::feedback) > 0; }));

@@ -53,7 +53,7 @@ class EchoServer::Session final : public Connection::Owner {
 };
 
 EchoServer::EchoServer(AsioLoop& loop) : loop_(loop) {
-  auto listener = TcpListener::listen(loop, {"127.0.0.1", 0}, {}, [this](std::unique_ptr<Stream> stream) {
+  auto listener = listen_tcp(loop, {"127.0.0.1", 0}, {}, [this](std::unique_ptr<Stream> stream) {
     ++accepted_;
     auto session = std::make_unique<Session>(*this, std::move(stream));
     sessions_.emplace(session.get(), std::move(session));

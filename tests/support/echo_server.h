@@ -32,7 +32,7 @@ class EchoServer {
   void ended(Session& session, const Error& reason);
 
   AsioLoop& loop_;
-  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<Listener> listener_;
   std::unordered_map<Session*, std::unique_ptr<Session>> sessions_;
   std::unordered_map<ErrorKind, std::uint64_t> endings_;
   std::uint64_t accepted_ = 0;

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "base/random.h"
+#include "learn/reduction.h"
 #include "learn/seeds.h"
 
 namespace w5xde {
 
 namespace {
 
-std::span<const float> floats_of(const TensorView& tensor) {
-  return {reinterpret_cast<const float*>(tensor.bytes().data()), tensor.shape().elements()};
+std::span<const float> floats_of(const SampleTensor& tensor) {
+  return {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.shape.elements()};
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ Result<Sums> FakeEngine::compute_slot(std::span<const float> state, const Slot& 
                                       std::span<float> contribution) {
   const auto& [samples, seed] = slot;
   const auto inputs = floats_of(samples.inputs);
-  const auto count = static_cast<std::size_t>(samples.inputs.shape()[0]);
+  const auto count = static_cast<std::size_t>(samples.inputs.shape[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
   Sums sums{.samples = count};
   for (const auto& entry : description_.parameters->entries()) {
@@ -83,13 +84,13 @@ Result<Sums> FakeEngine::compute(std::span<const float> state, std::span<const S
 
 Result<Evaluation> FakeEngine::evaluate(std::span<const float> state, const SlotSamples& samples) {
   const auto inputs = floats_of(samples.inputs);
-  const auto count = static_cast<std::size_t>(samples.inputs.shape()[0]);
+  const auto count = static_cast<std::size_t>(samples.inputs.shape[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
   Evaluation evaluation{.samples = count};
   for (std::size_t sample = 0; sample < count; ++sample) {
     const double miss = double{state[sample % 16]} - double{inputs[sample * features]};
     evaluation.loss_sum += std::abs(miss) / 3;
-    const auto target = std::to_integer<unsigned>(samples.targets.bytes()[sample]);
+    const auto target = std::to_integer<unsigned>(samples.targets.bytes[sample]);
     if (static_cast<unsigned>(std::abs(miss) * 3) % 10 == target) ++evaluation.correct;
   }
   if (touch_evaluation) touch_evaluation(evaluation);

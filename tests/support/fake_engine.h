@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "learn/engine.h"
+#include "w5xde/engine.h"
 
 namespace w5xde {
 

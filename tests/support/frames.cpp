@@ -8,7 +8,7 @@ namespace w5xde {
 std::vector<std::byte> bytes_of_frame(const OutgoingFrame& frame) {
   Limits limits;
   FrameWriter writer(limits);
-  if (!writer.push(frame, Instant()).ok()) return {};
+  if (!writer.push(frame).ok()) return {};
   std::vector<std::byte> bytes;
   for (auto pieces = writer.stage(); !pieces.empty(); pieces = writer.stage()) {
     const auto* data = static_cast<const std::byte*>(pieces[0].iov_base);

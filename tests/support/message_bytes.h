@@ -27,10 +27,6 @@ struct Decode<Tensors> {
   static auto from(Bytes head, const Limits& limits) { return decode_tensors(head, limits); }
 };
 template <>
-struct Decode<Value> {
-  static auto from(Bytes head, const Limits& limits) { return decode_value_head(head, limits); }
-};
-template <>
 struct Decode<Lease> {
   static auto from(Bytes head, const Limits& limits) { return decode_lease(head, limits); }
 };

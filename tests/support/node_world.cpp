@@ -1,7 +1,8 @@
 #include "support/node_world.h"
 
-#include "net/memory_stream.h"
+#include "learn/engine_library.h"
 #include "node/computation.h"
+#include "support/memory_stream.h"
 #include "support/patience.h"
 #include "wire/hello.h"
 
@@ -37,7 +38,7 @@ Offer NodeWorld::offer() const {
           .loss = "mse",
           .sample_shape = {3},
           .classes = 10,
-          .model_fingerprint = FakeEngine().description().fingerprint()};
+          .model_fingerprint = fingerprint_of(FakeEngine().description())};
 }
 
 void NodeWorld::enrol(const Offer& offer) {

@@ -26,7 +26,7 @@ constexpr auto kPatience = std::chrono::seconds(100);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   ::dup2(nowhere, STDIN_FILENO);
-  ::dup2(nowhere, STDOUT_FILENO);
+  ::dup2(options.with_output ? error_pipe : nowhere, STDOUT_FILENO);
   ::dup2(error_pipe, STDERR_FILENO);
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (options.file_bytes_max) {

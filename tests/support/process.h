@@ -22,6 +22,7 @@ class Process {
     std::map<std::string, std::string> environment;  // beside the test's own
     std::optional<rlim_t> file_bytes_max;            // no file may grow past it, as on a full disk
     std::optional<rlim_t> descriptors_max;           // as after ulimit -n
+    bool with_output = false;                        // stdout is read too, as if it were stderr
   };
 
   Process(const std::vector<std::string>& command, const Options& options);

@@ -5,10 +5,10 @@
 #include <ostream>
 
 #include "net/asio_loop.h"
-#include "net/memory_stream.h"
-#include "net/sim_loop.h"
 #include "net/tcp.h"
 #include "net/tls.h"
+#include "support/memory_stream.h"
+#include "support/sim_loop.h"
 #include "support/temporary_folder.h"
 
 namespace w5xde {
@@ -27,8 +27,8 @@ T must(Result<T> result) {
 class TcpPair final : public StreamPair {
  public:
   TcpPair() : random_(1) {
-    auto listener = must(TcpListener::listen(
-        loop_, {"127.0.0.1", 0}, {}, [this](std::unique_ptr<Stream> stream) { far = std::move(stream); }));
+    auto listener = must(listen_tcp(loop_, {"127.0.0.1", 0}, {},
+                                    [this](std::unique_ptr<Stream> stream) { far = std::move(stream); }));
     ConnectOptions options;
     options.address = listener->address();
     connect_tcp(loop_, options, random_,

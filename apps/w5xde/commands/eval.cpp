@@ -2,20 +2,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "base/errors.h"
 #include "base/file.h"
-#include "commands/commands.h"
+#include "commands/command.h"
 #include "coordinator/batches.h"
-#include "learn/engine.h"
+#include "learn/engine_library.h"
 #include "local_pool/engine_host.h"
 #include "record/run_folder.h"
+#include "settings.h"
 
 namespace w5xde {
 
 namespace {
 
 constexpr std::uint32_t kBatch = 256;
+
+struct EvalOptions {
+  std::string run;
+  std::string data;
+  std::string checkpoint;  // empty: the newest
+  std::string engine;
+  std::string device = "auto";
+  std::string json;
+};
 
 struct Scores {
   std::uint64_t step = 0;
@@ -33,8 +43,10 @@ Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, s
 
 Result<CheckpointFile> checkpoint_of(const EvalOptions& options, const RunFolder& folder) {
   if (!options.checkpoint.empty()) return CheckpointFile::open(options.checkpoint);
-  W5XDE_TRY(auto newest, folder.newest());
-  if (!newest) return invalid(fmt::format("{} has no checkpoint yet", options.run));
+  std::vector<std::string> skipped;
+  W5XDE_TRY(auto newest, folder.newest(&skipped));
+  for (const std::string& line : skipped) fmt::print(stderr, "w5xde: {}\n", line);
+  if (!newest) return invalid("{} has no checkpoint yet", options.run);
   return std::move(*newest);
 }
 
@@ -53,7 +65,7 @@ Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
   double correct = 0;
   for (std::uint64_t slot = 0; slot < batches.sampler().slots_per_epoch(); ++slot) {
     const auto batch = batches.make(slot, 1);
-    W5XDE_TRY(const Evaluation part, engine.evaluate(state, {batch.payload[0], batch.payload[1]}));
+    W5XDE_TRY(const Evaluation part, engine.evaluate(state, batch.samples()));
     scores.loss += part.loss_sum;
     correct += static_cast<double>(part.correct);
     scores.samples += part.samples;
@@ -63,7 +75,7 @@ Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
   return scores;
 }
 
-Result<Scores> run(const EvalOptions& options) {
+Result<Scores> scores_of(const EvalOptions& options) {
   W5XDE_TRY(const RunFolder folder, RunFolder::look(options.run));
   RunConfig config;
   auto settings = settings_of(config);
@@ -78,30 +90,34 @@ Result<Scores> run(const EvalOptions& options) {
   W5XDE_TRY(const auto trained_on, open_dataset(config.data, Split::train, config.seed));
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
-  const bool scripted = config.model.ends_with(".pt");
-  W5XDE_TRY(const auto engine, library.make({.model = config.model,
-                                             .loss = std::string(name_of(config.loss)),
-                                             .sample_shape = trained_on->inputs().shape,
-                                             .classes = trained_on->classes(),
-                                             .threads = config.threads,
-                                             .device = options.device},
-                                            scripted ? folder.model_file() : std::filesystem::path()));
+  const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";
+  W5XDE_TRY(const auto engine, library.make(model_options(config, *trained_on, options.device), file));
   return evaluate(*engine, checkpoint, data);
+}
+
+Status eval(const EvalOptions& options) {
+  W5XDE_TRY(const Scores scores, scores_of(options));
+  const std::string accuracy = scores.classes ? fmt::format("{:.4f}", scores.accuracy) : "null";
+  fmt::print("step {}  samples {}  loss {:.4f}{}\n", scores.step, scores.samples, scores.loss,
+             scores.classes ? "  accuracy " + accuracy : "");
+  return write_text(options.json,
+                    fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n",
+                                scores.step, scores.samples, scores.loss, accuracy));
 }
 
 }  // namespace
 
-ExitCode eval(const EvalOptions& options) {
-  const auto scores = run(options);
-  if (!scores.ok()) return report(scores.error());
-  const std::string accuracy = scores->classes ? fmt::format("{:.4f}", scores->accuracy) : "null";
-  fmt::print("step {}  samples {}  loss {:.4f}{}\n", scores->step, scores->samples, scores->loss,
-             scores->classes ? "  accuracy " + accuracy : "");
-  if (options.json.empty()) return kSuccess;
-  const std::string json = fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n",
-                                       scores->step, scores->samples, scores->loss, accuracy);
-  const Status written = write_text(options.json, json);
-  return written.ok() ? kSuccess : report(written.error());
+void add_eval(CLI::App& app, ExitCode& code) {
+  auto* command = app.add_subcommand("eval", "Loss and accuracy of a run's checkpoint.");
+  const auto options = std::make_shared<EvalOptions>();
+  command->add_option("RUN", options->run, "The run folder")->required();
+  command->add_option("--data", options->data, "What to evaluate on; by default what the run does");
+  command->add_option("--checkpoint", options->checkpoint, "A file; by default the newest");
+  command->add_option("--device", options->device, "auto, cpu, cuda or mps");
+  command->add_option("--engine", options->engine, "The engine's shared library");
+  command->add_option("--json", options->json, "Write the scores to this file too")->group(kRecordingGroup);
+  command->footer("Example:\n  w5xde eval runs/a --data idx:fashion-mnist");
+  command->callback([options, &code] { code = exit_code(eval(*options)); });
 }
 
 }  // namespace w5xde

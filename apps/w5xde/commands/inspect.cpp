@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "commands/commands.h"
-#include "figure_text.h"
+#include "commands/command.h"
+#include "commands/figure_text.h"
 #include "record/checkpoint.h"
 #include "record/run_database.h"
 #include "record/run_folder.h"
@@ -19,24 +19,19 @@ namespace {
 constexpr std::size_t kStepsShown = 10;
 constexpr std::size_t kEventsShown = 10;
 
-std::string size_in_words(std::uint64_t bytes) {
-  if (bytes < 10'000) return fmt::format("{} B", bytes);
-  if (bytes < 10'000'000) return fmt::format("{:.1f} KB", static_cast<double>(bytes) / 1e3);
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
-}
-
 Status inspect_file(const std::filesystem::path& path) {
   W5XDE_TRY(const SafetensorsFile file, SafetensorsFile::open(path));
   const SafetensorsContents& contents = file.contents();
   std::uint64_t elements = 0, bytes = 0;
   for (const auto& [name, tensor] : contents.tensors) {
     fmt::print("{:<40} {:<5} {:<20} {:>10}\n", name, name_of(tensor.dtype()), tensor.shape().to_string(),
-               size_in_words(tensor.byte_count()));
+               size_text(static_cast<double>(tensor.byte_count())));
     elements += tensor.shape().elements();
     bytes += tensor.byte_count();
   }
   for (const auto& [key, value] : contents.metadata) fmt::print("{} = {}\n", key, value);
-  fmt::print("{} tensors, {} numbers, {}\n", contents.tensors.size(), elements, size_in_words(bytes));
+  fmt::print("{} tensors, {} numbers, {}\n", contents.tensors.size(), elements,
+             size_text(static_cast<double>(bytes)));
   return {};
 }
 
@@ -84,9 +79,14 @@ Status inspect_run(const std::filesystem::path& path) {
 
 }  // namespace
 
-ExitCode inspect(const std::filesystem::path& target) {
-  const Status status = std::filesystem::is_directory(target) ? inspect_run(target) : inspect_file(target);
-  return status.ok() ? kSuccess : report(status.error());
+void add_inspect(CLI::App& app, ExitCode& code) {
+  auto* command = app.add_subcommand("inspect", "What a safetensors file, a checkpoint or a run holds.");
+  const auto target = std::make_shared<std::string>();
+  command->add_option("FILE|RUN", *target, "The file, or the run's folder")->required();
+  command->footer("Examples:\n  w5xde inspect model.safetensors\n  w5xde inspect runs/a");
+  command->callback([target, &code] {
+    code = exit_code(std::filesystem::is_directory(*target) ? inspect_run(*target) : inspect_file(*target));
+  });
 }
 
 }  // namespace w5xde

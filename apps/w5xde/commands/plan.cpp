@@ -1,32 +1,45 @@
-// w5xde plan: measures the engine, and reckons what a pool would make of it.
+// w5xde plan: measures the engine, and predicts what a pool would make of it.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "commands/commands.h"
+#include "base/errors.h"
+#include "commands/command.h"
 #include "commands/plan_report.h"
 #include "forecast/traffic.h"
 #include "local_pool/interrupt.h"
 #include "local_pool/lanes.h"
-#include "local_pool/pool_trial.h"
+#include "local_pool/pool_run.h"
 #include "node/machine.h"
+#include "settings.h"
 
 namespace w5xde {
 
 namespace {
 
-// Steps of which a pool of some seconds does many.
+// A pool of some seconds does many steps that are shorter than this.
 constexpr double kShortStepSeconds = 0.05;
-constexpr unsigned kTrialNodesMax = 16;  // enough to be in each other's way
+constexpr unsigned kTrialNodesMax = 16;  // enough to slow each other down
+constexpr double kTrialWarmUpSeconds = 1;
 
 constexpr unsigned kNodesMax = static_cast<unsigned>(Limits{}.connections_max);
 
-// How fast a run is does not depend on what the data says, only on what it looks like: noise will do.
+struct PlanOptions {
+  Given given;
+  unsigned nodes = 2;
+  unsigned cores = 0;
+  std::string link = "loopback";
+  double slot_seconds = 0;
+  double seconds = 1;
+  std::string engine;
+  std::string json;
+};
+
+// How fast a run is depends on the shape of its data, not on its values: noise will do.
 Status choose_data(RunConfig& config) {
   if (!config.data.empty() || config.model.empty()) return {};
   if (!config.model.starts_with("mlp:"))
-    return invalid(
-        fmt::format("--model {} does not say what its samples look like; say --data", config.model));
+    return invalid("--model {} does not say what its samples look like; say --data", config.model);
   const std::string sizes = config.model.substr(4);
   config.data =
       fmt::format("random:{},{}", sizes.substr(0, sizes.find(',')), sizes.substr(sizes.rfind(',') + 1));
@@ -35,7 +48,7 @@ Status choose_data(RunConfig& config) {
 
 Status check(const PlanOptions& options) {
   if (options.nodes == 0 || options.nodes > kNodesMax)
-    return invalid(fmt::format("--nodes {}: 1 to {}", options.nodes, kNodesMax));
+    return invalid("--nodes {}: use 1 to {}", options.nodes, kNodesMax);
   if (!(options.seconds > 0)) return invalid("--measure-seconds must be more than 0");
   if (!(options.slot_seconds >= 0)) return invalid("--slot-seconds must not be negative; 0: measured");
   return {};
@@ -47,42 +60,52 @@ std::uint32_t lanes_of(const PlanOptions& options, const RunConfig& config, cons
   return link.loopback() ? std::max(1u, Machine::here().cores / config.threads) : options.nodes;
 }
 
-// The pool, as much of it as this machine can play.
+// The part of the pool that this machine can run.
 Situation here(const Situation& situation) {
   Situation part = situation;
   part.link = {};
-  part.config.mode = Mode::sync;
-  part.config.transport = {};
-  // Who works would change within the seconds that this has.
-  part.config.transport.who_works = WhoWorks::all;
-  part.config.batch_measured = false;
+  RunConfig& config = part.config;
+  config.mode = Mode::sync;
+  config.transport = {};
+  config.transport.who_works = WhoWorks::all;  // it would change within the seconds of the trial
+  config.batch_measured = false;
+  config.steps = config.evaluate_every = 0;
+  config.epochs = config.target_accuracy = 0;
   part.nodes = std::min(situation.nodes, kTrialNodesMax);
   part.cores = std::min(situation.cores, Machine::here().cores);
   return part;
 }
 
-// Where steps are short, what a slot takes among others and what exchanges cost decide: a pool shows it.
-// False when a signal stopped it.
+// Where steps are short, the time of a slot among others and the cost of exchanges decide: a pool of a few
+// seconds shows both. False when a signal stopped it.
 Result<bool> try_pool(const PlanOptions& options, Situation& situation) {
   Situation part = here(situation);
+  part.config.seconds = kTrialWarmUpSeconds + 2 * options.seconds;
+  Words flags = {"--log", "silent", "--cores", std::to_string(part.cores * part.config.threads)};
+  for (const auto& [name, value] : given_for(part.config)) flags.insert(flags.end(), {"--" + name, value});
   fmt::print(stderr, "trying a pool of {} here, for some seconds\n", part.nodes);
   const Interrupt interrupt;
-  const auto trial = PoolTrial::run({.config = part.config,
-                                     .nodes = part.nodes,
-                                     .cores = part.cores * part.config.threads,
-                                     .seconds = 2 * options.seconds,
-                                     .engine = options.engine},
-                                    {.interrupt = interrupt.descriptor()});
+  const auto outcome = run_pool(
+      {.nodes = part.nodes, .flags = flags, .engine = options.engine, .warm_up_seconds = kTrialWarmUpSeconds},
+      {.interrupt = interrupt.descriptor()});
   if (interrupt.came()) return false;
-  W5XDE_CHECK(trial);
-  part.slot_seconds = situation.slot_seconds = trial->slot_seconds;
-  situation.exchange_seconds = exchange_seconds_for(part, trial->step_seconds);
+  W5XDE_CHECK(outcome);
+  double core_seconds = 0, slots = 0;
+  for (const NodeSummary& node : outcome->summary.per_node) {
+    core_seconds += node.compute_seconds * static_cast<double>(node.lanes);
+    slots += static_cast<double>(node.batches);
+  }
+  const auto& warm = outcome->warm;
+  if (!warm || warm->steps == 0 || slots == 0)
+    return Error{ErrorKind::system, "the pool that was tried on this machine finished no step"};
+  part.slot_seconds = situation.slot_seconds = core_seconds / slots;
+  situation.exchange_seconds = exchange_seconds_for(part, warm->seconds / static_cast<double>(warm->steps));
   return true;
 }
 
 // The engine alone, slot after slot.
 Status time_slots(const PlanOptions& options, const Workbench& bench, Situation& situation) {
-  // Nodes of one machine are in each other's way; those of others are not.
+  // Nodes of one machine slow each other down.
   const unsigned lanes =
       situation.one_machine() ? std::min({situation.nodes, situation.cores, Machine::here().cores}) : 1;
   W5XDE_TRY(const LaneFigures figures,
@@ -104,7 +127,7 @@ Result<bool> measure(const PlanOptions& options, const Workbench& bench, Situati
     W5XDE_CHECK(time_slots(options, bench, situation));
     situation.codec_pace = measured_codec_pace();
   }
-  // Not sooner: an engine may start threads, and lanes are forks of this process.
+  // Not earlier: an engine may start threads, and lanes are forks of this process.
   W5XDE_TRY(const auto engine, bench.make_engine());
   situation.shape = {engine->description().parameters, engine->description().floats()};
   situation.engine_bytes = std::max(situation.engine_bytes, peak_memory_bytes());
@@ -133,15 +156,34 @@ Result<ExitCode> run_plan(const PlanOptions& options) {
   plan.advice = advise(situation);
   fmt::print("{}", to_text(plan));
   std::fflush(stdout);
-  if (!options.json.empty()) W5XDE_CHECK(write_text(options.json, to_json(plan)));
+  W5XDE_CHECK(write_text(options.json, to_json(plan)));
   return kSuccess;
 }
 
 }  // namespace
 
-ExitCode plan(const PlanOptions& options) {
-  const auto code = run_plan(options);
-  return code.ok() ? *code : report(code.error());
+void add_plan(CLI::App& app, ExitCode& code) {
+  auto* command =
+      app.add_subcommand("plan", "What a run would need: time, bytes, memory, and what to change.");
+  const auto options = std::make_shared<PlanOptions>();
+  add_settings(*command, options->given);
+  command->add_option("--nodes", options->nodes, "Nodes of the pool");
+  command->add_option("--link", options->link,
+                      "The coordinator's link, which all nodes share: RATE[,ROUND TRIP], or loopback");
+  command->option_defaults()->group(kPoolGroup);
+  command->add_option("--cores", options->cores,
+                      "Cores of all nodes together; 0: one a node, on loopback this machine's");
+  command->add_option("--slot-seconds", options->slot_seconds,
+                      "How long a slot takes on the nodes; 0: measured on this machine");
+  command->add_option("--measure-seconds", options->seconds,
+                      "How long the engine is timed; a pool, where one is tried, twice as long");
+  command->add_option("--engine", options->engine, "The engine's shared library");
+  command->add_option("--json", options->json, "Write the figures to this file too")->group(kRecordingGroup);
+  command->footer(
+      "Examples:\n"
+      "  w5xde plan --model mlp:784,1024,1024,10 --nodes 4 --link 100mbit,40ms\n"
+      "  w5xde plan --model mlp:10,20,10 --data synthetic --nodes 10");
+  command->callback([options, &code] { code = exit_code(run_plan(*options)); });
 }
 
 }  // namespace w5xde

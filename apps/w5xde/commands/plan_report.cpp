@@ -3,24 +3,18 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "commands/figure_text.h"
 
 namespace w5xde {
 
 namespace {
 
-// Three digits or so.
+// Two to four digits.
 std::string number(double value) {
   const int digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
   return fmt::format("{:.{}f}", value, digits);
-}
-
-std::string bytes_text(double bytes) {
-  constexpr std::array kUnits = {"B", "KB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  for (; bytes >= 999.5 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, kUnits[unit]);
 }
 
 std::string seconds_text(double seconds) {
@@ -64,7 +58,7 @@ std::array<Share, 5> shares_of(const Prediction::Seconds& seconds) {
            {Bottleneck::coordinator, seconds.coordinator}}};
 }
 
-// Where a step's time goes, the small things left out.
+// What a step's time is spent on, shares below 1 % left out.
 std::string time_text(const Prediction& prediction) {
   std::string text;
   for (const Share& share : shares_of(prediction.seconds)) {
@@ -75,7 +69,7 @@ std::string time_text(const Prediction& prediction) {
   return text;
 }
 
-// Only where it was measured.
+// Empty where it was not measured.
 std::string exchange_text(const Situation& situation) {
   if (situation.exchange_seconds == kExchangeSeconds) return "";
   return fmt::format(", an exchange {}", seconds_text(situation.exchange_seconds));
@@ -90,7 +84,20 @@ std::string heading(const Plan& plan) {
       config.model, situation.shape.parameters->parameters(), config.data, config.batch, config.step_slots(),
       situation.nodes, situation.nodes == 1 ? "" : "s", plan.link, plan.prediction.nodes_computing,
       seconds_text(situation.slot_seconds), exchange_text(situation),
-      plan.measured ? "measured here" : "as said");
+      plan.measured ? "measured here" : "as given");
+}
+
+// Whether to pool at all.
+std::string verdict(const Plan& plan) {
+  const double alone = plan.situation.alone_batches_per_second();
+  const double pooled = plan.advice.choice().prediction.batches_per_second;
+  std::string text = fmt::format("one of these machines alone: {} batches a second", number(alone));
+  if (plan.situation.one_machine()) return wrapped(text);
+  text +=
+      pooled < alone
+          ? fmt::format(". Do not pool this: the best that this pool does is {}", number(pooled))
+          : fmt::format(". Pool this: it is {} times as fast, as recommended below", number(pooled / alone));
+  return wrapped(text);
 }
 
 std::string figures(const Plan& plan) {
@@ -106,13 +113,14 @@ std::string figures(const Plan& plan) {
       "  memory        coordinator {}, node {}\n",
       way_text(config.mode, config.transport.gradient_codec, config.transport.parameter_codec),
       number(p.batches_per_second), number(p.steps_per_second), sync ? "steps" : "updates",
-      sync ? "a step is   " : "an update is", time_text(p), name_of(p.bottleneck), bytes_text(p.bytes_down),
-      bytes_text(p.bytes_up), bytes_text(p.node_bytes_down), bytes_text(p.node_bytes_up),
-      bytes_text(static_cast<double>(p.coordinator_memory_bytes)),
-      bytes_text(static_cast<double>(p.node_memory_bytes)));
+      sync ? "a step is   " : "an update is", time_text(p), name_of(p.bottleneck), size_text(p.bytes_down),
+      size_text(p.bytes_up), size_text(p.node_bytes_down), size_text(p.node_bytes_up),
+      size_text(static_cast<double>(p.coordinator_memory_bytes)),
+      size_text(static_cast<double>(p.node_memory_bytes)));
   if (p.samples_bytes > 0)
-    text += fmt::format("  samples       {} to each node, once: the first epochs are slower\n",
-                        bytes_text(p.samples_bytes));
+    text += fmt::format(
+        "  samples       {} to each node, once, in {} at least: the first epochs are slower\n",
+        size_text(p.samples_bytes), seconds_text(p.samples_bytes / plan.situation.link.bytes_per_second));
   return text;
 }
 
@@ -122,11 +130,10 @@ std::string table(const Advice& advice) {
   for (std::size_t i = 0; i < advice.choices.size(); ++i) {
     const Advice::Choice& choice = advice.choices[i];
     const Prediction& p = choice.prediction;
-    text +=
-        fmt::format("{} {:<6} {:<10} {:<10} {:>10} {:>10} {:>10}  {}\n", i == advice.recommended ? '>' : ' ',
-                    name_of(choice.mode), to_string(choice.gradient_codec), to_string(choice.parameter_codec),
-                    number(p.batches_per_second), bytes_text(p.bytes_down), bytes_text(p.bytes_up),
-                    name_of(p.bottleneck));
+    text += fmt::format(
+        "{} {:<6} {:<10} {:<10} {:>10} {:>10} {:>10}  {}\n", i == advice.recommended ? '>' : ' ',
+        name_of(choice.mode), to_string(choice.gradient_codec), to_string(choice.parameter_codec),
+        number(p.batches_per_second), size_text(p.bytes_down), size_text(p.bytes_up), name_of(p.bottleneck));
   }
   return text;
 }
@@ -134,30 +141,30 @@ std::string table(const Advice& advice) {
 // What the choice does to the result.
 std::string consequence(const Advice::Choice& choice) {
   if (choice.mode == Mode::async)
-    return "async gives up that two runs come to the same: each update is of whoever is quickest, and a "
-           "little out of date.";
+    return "With async two runs differ: an update counts when it arrives, and was computed from slightly "
+           "older parameters.";
   if (choice.gradient_codec == GradientChoice() && choice.parameter_codec == GradientChoice())
     return "The result is exact: the same bits for any number of nodes.";
-  return "Lossy codecs change the result a little: what they leave out of a gradient is said later, not "
-         "never. "
-         "Exact is --mode sync without them (lossless --codec and --sample-cache are exact too).";
+  return "Lossy codecs change the result a little: what they drop from a gradient is added to the next "
+         "(error feedback). Exact is --mode sync without them; lossless --codec and --sample-cache are exact "
+         "too.";
 }
 
 std::string reason(const Advice& advice) {
   const Advice::Choice& taken = advice.choice();
   const double gain =
       taken.prediction.batches_per_second / advice.choices.front().prediction.batches_per_second;
-  const auto waits_for = name_of(advice.choices.front().prediction.bottleneck);
+  const auto bottleneck = name_of(advice.choices.front().prediction.bottleneck);
   if (advice.recommended != 0) {
     return fmt::format(
-        "it is {} times as fast as exact sync, which waits for {} most, and nothing gentler is within "
-        "10 % of the fastest",
-        number(gain), waits_for);
+        "it is {} times as fast as exact sync, whose bottleneck is {}, and nothing closer to exact is "
+        "within 10 % of the fastest",
+        number(gain), bottleneck);
   }
   const Advice::Choice& fastest = advice.choices[advice.fastest];
   const double more = fastest.prediction.batches_per_second / taken.prediction.batches_per_second - 1;
-  if (advice.fastest == 0) return fmt::format("nothing is faster; it waits for {} most", waits_for);
-  return fmt::format("the fastest ({}) gains {:.0f} % only", way_text(fastest), 100 * more);
+  if (advice.fastest == 0) return fmt::format("nothing is faster; the bottleneck is {}", bottleneck);
+  return fmt::format("the fastest ({}) is only {:.0f} % faster", way_text(fastest), 100 * more);
 }
 
 std::string sentences(const Plan& plan) {
@@ -168,8 +175,8 @@ std::string sentences(const Plan& plan) {
   const double more = plan.advice.with_more_slots.batches_per_second / plan.prediction.batches_per_second;
   if (config.mode == Mode::sync && more > 1.1) {
     text += wrapped(fmt::format(
-        "With --slots {} a step is {} times as large, and batches are {} times as fast: fewer exchanges for "
-        "each.",
+        "With --slots {} a step is {} times as large and the pool {} times as fast: there are fewer "
+        "exchanges per batch.",
         config.slots * Advice::kMoreSlots, Advice::kMoreSlots, number(more)));
   }
   return text;
@@ -204,7 +211,7 @@ nlohmann::json json_of(const Advice::Choice& choice) {
 }  // namespace
 
 std::string to_text(const Plan& plan) {
-  return heading(plan) + figures(plan) + table(plan.advice) + sentences(plan);
+  return heading(plan) + verdict(plan) + figures(plan) + table(plan.advice) + sentences(plan);
 }
 
 std::string to_json(const Plan& plan) {
@@ -220,6 +227,7 @@ std::string to_json(const Plan& plan) {
                                {"slot_seconds", situation.slot_seconds},
                                {"exchange_seconds", situation.exchange_seconds},
                                {"slot_measured", plan.measured},
+                               {"alone_batches_per_second", situation.alone_batches_per_second()},
                                {"asked", json_of(plan.prediction)},
                                {"choices", choices},
                                {"recommended", plan.advice.recommended},

@@ -8,7 +8,7 @@
 namespace w5xde {
 
 struct Plan {
-  std::string link;  // as it was said
+  std::string link;  // as it was given
   bool measured = false;
   Situation situation;
   Prediction prediction;  // of the settings that were asked for
@@ -18,7 +18,7 @@ struct Plan {
 std::string to_text(const Plan& plan);  // for a terminal of 100 columns, ends with a newline
 std::string to_json(const Plan& plan);  // indented, ends with a newline
 
-// Of what to_json wrote, what was predicted for the settings that were asked for.
+// What to_json wrote of the settings that were asked for.
 struct PlanFigures {
   double slot_seconds = 0;
   double batches_per_second = 0;

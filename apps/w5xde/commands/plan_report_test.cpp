@@ -42,7 +42,7 @@ TEST(PlanReportTest, where_computing_takes_longest_it_recommends_what_is_exact) 
 
 TEST(PlanReportTest, what_an_exchange_costs_is_said_where_it_was_measured) {
   Plan plan = plan_for("loopback", 0.0001);
-  EXPECT_NE(to_text(plan).find("a slot takes 100 µs (as said)"), std::string::npos) << to_text(plan);
+  EXPECT_NE(to_text(plan).find("a slot takes 100 µs (as given)"), std::string::npos) << to_text(plan);
   plan.measured = true;
   plan.situation.exchange_seconds = 86e-6;
   EXPECT_NE(to_text(plan).find("a slot takes 100 µs, an exchange 86 µs (measured here)"), std::string::npos)

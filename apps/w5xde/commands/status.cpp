@@ -5,13 +5,15 @@
 
 #include <cmath>
 
-#include "commands/commands.h"
-#include "figure_text.h"
+#include "base/errors.h"
+#include "commands/command.h"
+#include "commands/figure_text.h"
 #include "net/connection.h"
 #include "net/tcp.h"
 #include "record/run_database.h"
 #include "record/run_folder.h"
 #include "record/summary.h"
+#include "settings.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
 
@@ -70,7 +72,7 @@ Result<StatusReport> ask(const Address& address) {
   return std::move(*observer.answer);
 }
 
-// A folder knows what was recorded; who is in now, only the coordinator knows.
+// A folder has what was recorded; only the coordinator knows who is in now.
 Result<StatusReport> read(const std::filesystem::path& path) {
   W5XDE_TRY(const RunFolder folder, RunFolder::look(path));
   W5XDE_TRY(const RunDatabase database, RunDatabase::look(folder.database()));
@@ -104,11 +106,11 @@ void print(const StatusReport& report) {
     fmt::print("\n");
   }
   if (report.working > 0)
-    fmt::print("{} of {} nodes work in a step: with more it would take longer\n", report.working,
+    fmt::print("{} of {} nodes work in a step: more would make it slower\n", report.working,
                report.nodes.size());
   if (!report.nodes.empty()) {
-    fmt::print("\n{:<20} {:<22} {:>10} {:>11} {:>9}  {}\n", "node", "from", "batches", "batches/s",
-               "ms there", "");
+    fmt::print("\n{:<20} {:<22} {:>10} {:>11} {:>9}  {}\n", "node", "from", "batches", "batches/s", "ping ms",
+               "");
   }
   for (const auto& node : report.nodes) {
     fmt::print("{:<20} {:<22} {:>10} {:>11.0f} {:>9.1f}  {}\n", node.name, node.peer, node.batches,
@@ -124,19 +126,29 @@ void print(const StatusReport& report) {
   }
 }
 
+Result<StatusReport> report_on(const std::string& target) {
+  if (std::filesystem::is_directory(target)) return read(target);
+  if (target.find(':') == std::string::npos)
+    return invalid("there is no run folder {}; give one, or a coordinator's HOST:PORT", target);
+  W5XDE_TRY(const Address address, parse_address(target));
+  return ask(address);
+}
+
+Status status(const std::string& target, const std::string& json) {
+  W5XDE_TRY(const StatusReport report, report_on(target));
+  print(report);
+  return write_text(json, to_json(report));
+}
+
 }  // namespace
 
-ExitCode status(const std::string& target, const std::string& json) {
-  const auto address = parse_address(target);
-  const auto report_of = std::filesystem::is_directory(target) ? read(target)
-                         : address.ok()                        ? ask(*address)
-                                                               : Result<StatusReport>(address.error());
-  if (!report_of.ok()) return report(report_of.error());
-  print(*report_of);
-  if (json.empty()) return kSuccess;
-  const std::string text = to_json(*report_of);
-  const Status written = write_text(json, text);
-  return written.ok() ? kSuccess : report(written.error());
+void add_status(CLI::App& app, ExitCode& code) {
+  auto* command = app.add_subcommand("status", "Who is in a run, how fast, and why a node was dropped.");
+  const auto target = std::make_shared<std::string>(), json = std::make_shared<std::string>();
+  command->add_option("HOST:PORT|RUN", *target, "The coordinator, or the run's folder")->required();
+  command->add_option("--json", *json, "Write the status to this file too")->group(kRecordingGroup);
+  command->footer("Examples:\n  w5xde status 127.0.0.1:5555\n  w5xde status runs/a");
+  command->callback([target, json, &code] { code = exit_code(status(*target, *json)); });
 }
 
 }  // namespace w5xde

@@ -20,10 +20,10 @@ namespace w5xde {
 
 namespace {
 
-// For a pool that was told to stop, to say goodbye and to save.
+// The time a stopped pool has to save and to say goodbye.
 constexpr auto kGrace = std::chrono::seconds(10);
 
-// What a shell exits with, and so do we.
+// As a shell does.
 constexpr int kNotThere = 127;
 
 // Between fork and exec: nothing that allocates.

@@ -13,25 +13,30 @@
 
 namespace w5xde {
 
+// A command line, or a part of one.
 using Words = std::vector<std::string>;
+inline Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
 
-// A program that this one started, in a process group of its own: a terminal's Ctrl-C is for this program
-// alone, which tells its children.
+// A program that this one started, in a process group of its own: a terminal's Ctrl-C reaches this program
+// only, and this program stops its children.
 class Child {
  public:
-  // What it writes goes to the end of `output`.
+  // Its output is appended to `output`.
   static Result<Child> start(const Words& command, const std::filesystem::path& output = "/dev/null");
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
-  // What still runs is killed, with all that it started.
+  // Kills it if it still runs, with all that it started.
   ~Child();
 
   // Readable once it has ended.
   int descriptor() const { return exit_watch_; }
   void signal(int number) const;
-  // What it exited with, 128 + N when signal N ended it; none while it runs.
+  // Its exit code; 128 + N when signal N ended it; none while it runs.
   std::optional<int> exit_code();
-  // What was started, and the last two lines that it wrote.
+  // Its command line, and the last two lines that it wrote.
   std::string last_words() const;
 
  private:
@@ -45,17 +50,17 @@ class Child {
   std::optional<int> exit_code_;
 };
 
-// Who else has a say while children are waited for.
+// What else happens while children are waited for.
 struct Watch {
-  int interrupt = -1;  // once it can be read from, the children are told to stop
+  int interrupt = -1;  // a descriptor; once it is readable, the children are stopped
   std::function<void()> every_second = [] {};
 };
 
-// Waits until all have ended well. When one has not, or when interrupted, the others are told to stop and
-// waited for; then that is the error.
+// Waits until all have ended with 0. When one has not, or when interrupted, the others are stopped and waited
+// for, and that is the error.
 Status wait_for(std::span<Child> children, const Watch& watch);
 
-// This program, to be started once more.
+// The path of this program.
 Result<std::string> own_program();
 
 }  // namespace w5xde

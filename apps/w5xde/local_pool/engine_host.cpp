@@ -15,48 +15,44 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "base/random.h"
-#include "commands/batch_choice.h"
+#include "local_pool/batch_choice.h"
 #include "node/join.h"
 #include "node/machine.h"
 #include "record/checkpoint.h"
 
 namespace w5xde {
 
-namespace {
-
 using nlohmann::json;
+
+static void to_json(json& out, const Shape& shape) {
+  out = std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end());
+}
+static void from_json(const json& in, Shape& shape) {
+  shape = Shape::make(in.get<std::vector<std::int64_t>>()).value();
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelOptions, model, loss, sample_shape, classes, threads, device)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, address, name, device, cores, model_cache,
+                                   attempts_max)
+
+namespace {
 
 // Requests and answers are one packet each.
 constexpr std::size_t kPacketBytesMax = 64 * 1024;
 // A node that fails this often in a row, each time within a second, is not started again.
 constexpr unsigned kQuickFailuresMax = 3;
+// A node that fails exits with this and the kind of its error.
+constexpr int kFirstErrorCode = 10;
 
 json json_of(const Error& error) {
   return {{"error", error.message}, {"kind", static_cast<int>(error.kind)}};
 }
 
-json json_of(const ModelOptions& model) {
-  const auto dims = model.sample_shape.dims();
-  return {{"model", model.model},
-          {"loss", model.loss},
-          {"sample_shape", std::vector<std::int64_t>(dims.begin(), dims.end())},
-          {"classes", model.classes},
-          {"threads", model.threads},
-          {"device", model.device}};
-}
-
-ModelOptions model_of(const json& map) {
-  return {.model = map.at("model"),
-          .loss = map.at("loss"),
-          .sample_shape = Shape::make(map.at("sample_shape").get<std::vector<std::int64_t>>()).value(),
-          .classes = map.at("classes"),
-          .threads = map.at("threads"),
-          .device = map.at("device")};
-}
-
-std::optional<std::string> receive(int socket) {
+// The next packet; none when the other side is gone.
+std::optional<json> receive(int socket) {
   std::string packet(kPacketBytesMax, '\0');
   ssize_t count = 0;
   do {
@@ -64,23 +60,33 @@ std::optional<std::string> receive(int socket) {
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return std::nullopt;
   packet.resize(static_cast<std::size_t>(count));
-  return packet;
+  return json::parse(packet, nullptr, false);
 }
 
-std::optional<Error> error_in(const std::string& packet) {
-  const json map = json::parse(packet, nullptr, false);
-  if (!map.contains("error")) return std::nullopt;
-  return Error{static_cast<ErrorKind>(map.at("kind").get<int>()), map.at("error")};
+std::optional<Error> error_in(const json& packet) {
+  if (!packet.contains("error")) return std::nullopt;
+  return Error{static_cast<ErrorKind>(packet.at("kind").get<int>()), packet.at("error")};
 }
 
-void send_packet(int socket, const json& map) {
-  const std::string packet = map.dump(-1, ' ', false, json::error_handler_t::replace);
-  (void)!send(socket, packet.data(), packet.size(), MSG_NOSIGNAL);  // nobody listens: we end soon
+bool send_packet(int socket, const json& packet) {
+  const std::string text = packet.dump(-1, ' ', false, json::error_handler_t::replace);
+  return send(socket, text.data(), text.size(), MSG_NOSIGNAL) >= 0;
+}
+
+Result<json> ask(int socket, const json& request) {
+  if (!send_packet(socket, request)) return system_error("asking the engine host", errno);
+  auto answer = receive(socket);
+  if (!answer) return Error{ErrorKind::system, "the process that loads the engine died"};
+  if (auto error = error_in(*answer)) return std::move(*error);
+  return std::move(*answer);
+}
+
+Result<std::unique_ptr<Engine>> make_engine(const EngineLibrary& library, const json& request) {
+  return library.make(request.at("model").get<ModelOptions>(), request.at("model_file").get<std::string>());
 }
 
 Result<json> initialise_here(const EngineLibrary& library, const json& request) {
-  W5XDE_TRY(const auto engine,
-            library.make(model_of(request.at("model")), request.at("model_file").get<std::string>()));
+  W5XDE_TRY(const auto engine, make_engine(library, request));
   const ModelDescription& description = engine->description();
   AlignedBuffer memory(description.floats() * sizeof(float));
   const std::span<float> state(reinterpret_cast<float*>(memory.data()), description.floats());
@@ -92,7 +98,7 @@ Result<json> initialise_here(const EngineLibrary& library, const json& request) 
                             .loss = description.loss,
                             .engine = engine->name(),
                             .processor = processor_name(),
-                            .model_fingerprint = description.fingerprint()};
+                            .model_fingerprint = fingerprint_of(description)};
   std::vector<NamedBlock> blocks = {
       {"parameters", description.parameters.get(), state.first(description.parameters->floats())}};
   if (description.buffers->floats() > 0) {
@@ -103,12 +109,11 @@ Result<json> initialise_here(const EngineLibrary& library, const json& request) 
 }
 
 Result<json> try_batches_here(const EngineLibrary& library, const json& request) {
-  W5XDE_TRY(const auto engine,
-            library.make(model_of(request.at("model")), request.at("model_file").get<std::string>()));
+  W5XDE_TRY(const auto engine, make_engine(library, request));
   const std::uint64_t seed = request.at("seed");
   W5XDE_TRY(const auto data, open_dataset(request.at("data").get<std::string>(), Split::train, seed));
   const auto sizes = request.at("sizes").get<std::vector<std::uint32_t>>();
-  W5XDE_TRY(const auto trials, try_batches(*engine, *data, seed, sizes));
+  W5XDE_TRY(const auto trials, try_batches(*engine, data, seed, sizes));
   json rates = json::array();
   for (const BatchTrial& trial : trials) rates.push_back({trial.batch, trial.samples_per_second});
   return json{{"rates", std::move(rates)}};
@@ -117,35 +122,34 @@ Result<json> try_batches_here(const EngineLibrary& library, const json& request)
 // What the engine host does in its own process.
 class HostProcess {
  public:
-  HostProcess(int socket, int news, const EngineHost::Options& options)
-      : socket_(socket), news_(news), options_(options) {}
+  HostProcess(int socket, int ended, const EngineHost::Options& options)
+      : socket_(socket), ended_(ended), options_(options) {}
 
   [[noreturn]] void run() {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    // Ctrl-C goes to the whole terminal; it is the coordinator that decides what it means for its nodes.
+    // Ctrl-C reaches every process of the terminal; the coordinator decides when its nodes leave.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGTERM, SIG_DFL);
-    // With the first request: a coordinator that resumes, and has no nodes of its own, asks for nothing.
+    // Loaded with the first request: a coordinator that resumes and has no nodes of its own makes none.
     std::optional<Result<EngineLibrary>> loaded;
     while (true) {
       pollfd waiting{socket_, POLLIN, 0};
       const int ready = poll(&waiting, 1, 50);
       reap();
       if (ready <= 0) continue;
-      const auto packet = receive(socket_);
-      if (!packet) end();
-      const json request = json::parse(*packet, nullptr, false);
+      const auto request = receive(socket_);
+      if (!request) end();
       if (!loaded) loaded = EngineLibrary::load(options_.engine, options_.threads);
       if (!loaded->ok()) {
         send_packet(socket_, json_of(loaded->error()));
       } else {
-        answer(**loaded, request);
+        answer(**loaded, *request);
       }
     }
   }
 
  private:
-  struct Child {
+  struct NodeProcess {
     unsigned number = 0;
     unsigned quick_failures = 0;
     Instant started;
@@ -159,21 +163,17 @@ class HostProcess {
       in_child([&] { return try_batches_here(library, request); });
     } else if (what == "nodes") {
       library_ = &library;
-      nodes_ = request;
-      for (unsigned number = 1; number <= request.at("count").get<unsigned>(); ++number)
-        start({.number = number});
+      nodes_ = request.at("nodes").get<EngineHost::Nodes>();
+      for (unsigned number = 1; number <= nodes_->count; ++number) start({.number = number});
       send_packet(socket_, json::object());
     } else if (what == "processes") {
       json pids = {getpid()};
       for (const auto& [pid, child] : children_) pids.push_back(pid);
       send_packet(socket_, {{"pids", pids}});
-    } else if (what == "wait") {
-      waiting_ = true;
-      tell_if_done();
     }
   }
 
-  // What computes starts threads, and nodes must be forked from a process without.
+  // Computing starts threads, and nodes must be forked from a process that has none.
   template <class Work>
   void in_child(const Work& work) {
     const pid_t pid = fork();
@@ -185,33 +185,30 @@ class HostProcess {
     int state = 0;
     waitpid(pid, &state, 0);
     if (pid < 0 || !WIFEXITED(state) || WEXITSTATUS(state) != 0) {
-      send_packet(socket_,
-                  {{"error", "the process that makes the model died"}, {"kind", int(ErrorKind::system)}});
+      send_packet(socket_, json_of(Error{ErrorKind::system, "the process that makes the model died"}));
     }
   }
 
-  void start(Child child) {
-    child.started = SteadyClock().now();
+  void start(NodeProcess node) {
+    node.started = SteadyClock().now();
     const pid_t pid = fork();
-    if (pid == 0) run_node(child.number);
-    if (pid > 0) children_[pid] = child;
+    if (pid == 0) run_node(node.number);
+    if (pid > 0) children_[pid] = node;
   }
 
   [[noreturn]] void run_node(unsigned number) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     close(socket_);
-    close(news_);
-    const std::string base = nodes_.at("name");
+    close(ended_);
     Machine machine = Machine::here();
-    if (const std::uint32_t cores = nodes_.at("cores"); cores > 0)
-      machine.cores = std::min(machine.cores, cores);
-    JoinOptions join_options{.address = {nodes_.at("host"), nodes_.at("port")},
-                             .node = {.name = fmt::format("{}-{}", base, number),
+    if (nodes_->cores > 0) machine.cores = std::min<std::uint32_t>(machine.cores, nodes_->cores);
+    JoinOptions join_options{.address = nodes_->address,
+                             .node = {.name = fmt::format("{}-{}", nodes_->name, number),
                                       .threads = options_.threads,
-                                      .device = nodes_.at("device"),
+                                      .device = nodes_->device,
                                       .machine = machine,
-                                      .model_cache = nodes_.at("model_cache").get<std::string>()},
-                             .attempts_max = nodes_.at("attempts_max")};
+                                      .model_cache = nodes_->model_cache},
+                             .attempts_max = nodes_->attempts_max};
     join_options.node.make_engine = [this](const ModelOptions& model, const std::filesystem::path& file) {
       return library_->make(model, file);
     };
@@ -220,7 +217,7 @@ class HostProcess {
       const Log log(options_.log);
       if (const Status status = join(join_options, log); !status.ok()) {
         log.error("{}: {}", join_options.node.name, status.error().message);
-        code = 10 + static_cast<int>(status.error().kind);
+        code = kFirstErrorCode + static_cast<int>(status.error().kind);
       }
     }
     _exit(code);
@@ -231,35 +228,26 @@ class HostProcess {
     for (pid_t pid = 0; (pid = waitpid(-1, &state, WNOHANG)) > 0;) {
       const auto found = children_.find(pid);
       if (found == children_.end()) continue;
-      Child child = found->second;
+      NodeProcess node = found->second;
       children_.erase(found);
-      // One that ended by itself has its reason; one that was killed or crashed has none.
-      if (WIFEXITED(state) && WEXITSTATUS(state) == 0) continue;
+      // A node that exits has a reason. One that crashed or was killed is started again.
       if (WIFEXITED(state)) {
-        failure_ = WEXITSTATUS(state);
+        if (WEXITSTATUS(state) != 0) failed(static_cast<ErrorKind>(WEXITSTATUS(state) - kFirstErrorCode));
         continue;
       }
-      const bool quick = SteadyClock().now() - child.started < std::chrono::seconds(1);
-      child.quick_failures = quick ? child.quick_failures + 1 : 0;
-      if (nodes_.at("restart").get<bool>() && child.quick_failures < kQuickFailuresMax) {
-        start(child);
+      const bool quick = SteadyClock().now() - node.started < std::chrono::seconds(1);
+      node.quick_failures = quick ? node.quick_failures + 1 : 0;
+      if (node.quick_failures < kQuickFailuresMax) {
+        start(node);
       } else {
-        failure_ = 10 + static_cast<int>(ErrorKind::system);
+        failed(ErrorKind::system);
       }
     }
-    tell_if_done();
+    if (nodes_ && children_.empty() && !std::exchange(told_, true)) send_packet(ended_, outcome_);
   }
 
-  void tell_if_done() {
-    if (nodes_.is_null() || !children_.empty()) return;
-    if (!std::exchange(told_, true))
-      send_packet(news_, failure_ != 0 ? failure() : json_of(disconnected("every node has left")));
-    if (!std::exchange(waiting_, false)) return;
-    send_packet(socket_, failure_ != 0 ? failure() : json::object());
-  }
-
-  json failure() const {
-    return {{"error", "a node ended with an error; its reason is above"}, {"kind", failure_ - 10}};
+  void failed(ErrorKind kind) {
+    outcome_ = json_of(Error{kind, "a node ended with an error; its reason is above"});
   }
 
   [[noreturn]] void end() {
@@ -270,81 +258,52 @@ class HostProcess {
   }
 
   int socket_;
-  int news_;
+  int ended_;
   EngineHost::Options options_;
   const EngineLibrary* library_ = nullptr;
-  json nodes_;
-  std::map<pid_t, Child> children_;
-  bool waiting_ = false;
-  bool told_ = false;  // that every node has ended
-  int failure_ = 0;
+  std::optional<EngineHost::Nodes> nodes_;
+  std::map<pid_t, NodeProcess> children_;
+  json outcome_ = json::object();  // of the nodes: an error, or none
+  bool told_ = false;              // that every node has ended
 };
 
 }  // namespace
 
 Result<EngineHost> EngineHost::start(const Options& options) {
-  int sockets[2], news[2];
-  for (int* pair : {sockets, news}) {
+  int requests[2], ended[2];
+  for (int* pair : {requests, ended}) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
       return system_error("making a socket pair", errno);
   }
   const pid_t pid = fork();
   if (pid < 0) return system_error("starting a process", errno);
   if (pid == 0) {
-    close(sockets[0]);
-    close(news[0]);
-    HostProcess(sockets[1], news[1], options).run();
+    close(requests[0]);
+    close(ended[0]);
+    HostProcess(requests[1], ended[1], options).run();
   }
-  close(sockets[1]);
-  close(news[1]);
-  return EngineHost(pid, sockets[0], news[0]);
+  close(requests[1]);
+  close(ended[1]);
+  return EngineHost(pid, requests[0], ended[0]);
 }
 
 EngineHost::EngineHost(EngineHost&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
-      socket_(std::exchange(other.socket_, -1)),
-      news_(std::exchange(other.news_, -1)) {}
+    : pid_(std::exchange(other.pid_, -1)), socket_(other.socket_), ended_(other.ended_) {}
 
 EngineHost::~EngineHost() {
   if (pid_ < 0) return;
   close(socket_);
-  close(news_);
+  close(ended_);
   waitpid(pid_, nullptr, 0);
-}
-
-Result<std::string> EngineHost::ask(const std::string& request) const {
-  W5XDE_CHECK(tell(request));
-  return hear();
-}
-
-Status EngineHost::tell(const std::string& request) const {
-  if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) < 0)
-    return system_error("asking the engine host", errno);
-  return {};
-}
-
-Result<std::string> EngineHost::hear() const {
-  auto answer = receive(socket_);
-  if (!answer) return Error{ErrorKind::system, "the process that loads the engine died"};
-  if (auto error = error_in(*answer)) return std::move(*error);
-  return *answer;
-}
-
-std::optional<Error> EngineHost::all_ended() const {
-  pollfd waiting{news_, POLLIN, 0};
-  if (poll(&waiting, 1, 0) <= 0) return std::nullopt;
-  const auto news = receive(news_);
-  return news ? error_in(*news) : Error{ErrorKind::system, "the process that starts nodes died"};
 }
 
 Status EngineHost::initialise(const ModelOptions& model, const std::filesystem::path& model_file,
                               std::uint64_t seed, const std::filesystem::path& checkpoint) {
-  W5XDE_TRY(const std::string ignored, ask(json{{"do", "initialise"},
-                                                {"model", json_of(model)},
-                                                {"model_file", model_file.string()},
-                                                {"seed", seed},
-                                                {"checkpoint", checkpoint.string()}}
-                                               .dump()));
+  W5XDE_CHECK(ask(socket_, {{"do", "initialise"},
+                            {"model", model},
+                            {"model_file", model_file.string()},
+                            {"seed", seed},
+                            {"checkpoint", checkpoint.string()}}));
   return {};
 }
 
@@ -352,48 +311,60 @@ Result<std::vector<BatchTrial>> EngineHost::try_batches(const ModelOptions& mode
                                                         const std::filesystem::path& model_file,
                                                         std::uint64_t seed, const std::string& data,
                                                         const std::vector<std::uint32_t>& sizes) {
-  W5XDE_TRY(const std::string answer, ask(json{{"do", "try batches"},
-                                               {"model", json_of(model)},
-                                               {"model_file", model_file.string()},
-                                               {"seed", seed},
-                                               {"data", data},
-                                               {"sizes", sizes}}
-                                              .dump()));
+  W5XDE_TRY(const json answer, ask(socket_, {{"do", "try batches"},
+                                             {"model", model},
+                                             {"model_file", model_file.string()},
+                                             {"seed", seed},
+                                             {"data", data},
+                                             {"sizes", sizes}}));
   std::vector<BatchTrial> trials;
-  const json map = json::parse(answer);
-  for (const json& rate : map.at("rates")) trials.push_back({rate.at(0), rate.at(1)});
+  for (const json& rate : answer.at("rates")) trials.push_back({rate.at(0), rate.at(1)});
   return trials;
 }
 
 Status EngineHost::start_nodes(const Nodes& nodes) {
-  W5XDE_TRY(const std::string ignored, ask(json{{"do", "nodes"},
-                                                {"count", nodes.count},
-                                                {"host", nodes.address.host},
-                                                {"port", nodes.address.port},
-                                                {"name", nodes.name},
-                                                {"device", nodes.device},
-                                                {"cores", nodes.cores},
-                                                {"model_cache", nodes.model_cache.string()},
-                                                {"attempts_max", nodes.attempts_max},
-                                                {"restart", nodes.restart}}
-                                               .dump()));
+  W5XDE_CHECK(ask(socket_, {{"do", "nodes"}, {"nodes", nodes}}));
   return {};
 }
 
 std::vector<pid_t> EngineHost::processes() const {
-  const auto answer = ask(json{{"do", "processes"}}.dump());
+  const auto answer = ask(socket_, {{"do", "processes"}});
   if (!answer.ok()) return {};
-  return json::parse(*answer).at("pids").get<std::vector<pid_t>>();
+  return answer->at("pids").get<std::vector<pid_t>>();
 }
 
-Status EngineHost::wait(int interrupt) {
-  W5XDE_CHECK(tell(json{{"do", "wait"}}.dump()));
-  pollfd events[] = {{socket_, POLLIN, 0}, {interrupt, POLLIN, 0}};
+std::optional<Error> EngineHost::all_ended() const {
+  pollfd waiting{ended_, POLLIN, 0};
+  if (poll(&waiting, 1, 0) <= 0) return std::nullopt;
+  const auto outcome = receive(ended_);
+  if (!outcome) return Error{ErrorKind::system, "the process that starts nodes died"};
+  return error_in(*outcome).value_or(disconnected("every node has left"));
+}
+
+Status EngineHost::wait(int interrupt) const {
+  pollfd events[] = {{ended_, POLLIN, 0}, {interrupt, POLLIN, 0}};
   while (poll(events, 2, -1) < 0 && errno == EINTR) {
   }
   if (events[1].revents != 0) return {};
-  W5XDE_TRY(const std::string ignored, hear());
+  const auto outcome = receive(ended_);
+  if (!outcome) return Error{ErrorKind::system, "the process that starts nodes died"};
+  if (auto error = error_in(*outcome)) return std::move(*error);
   return {};
+}
+
+bool is_script(const std::string& model) {
+  const std::string ending = std::filesystem::path(model).extension().string();
+  return ending == ".pt" || ending == ".pth" || ending == ".ts" || ending == ".torchscript" ||
+         std::filesystem::is_regular_file(model);
+}
+
+ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device) {
+  return {.model = config.model,
+          .loss = std::string(name_of(config.loss)),
+          .sample_shape = data.inputs().shape,
+          .classes = data.classes(),
+          .threads = config.threads,
+          .device = device};
 }
 
 std::filesystem::path default_model_cache() {
@@ -410,8 +381,8 @@ Result<std::filesystem::path> find_engine(const std::string& asked_for) {
   for (const auto& place : places) {
     if (std::filesystem::exists(place, error)) return place;
   }
-  return invalid(fmt::format("no engine at {}; build it (scripts/build), or say where it is with --engine",
-                             places[0].string()));
+  return invalid("no engine at {}; build it (scripts/build), or say where it is with --engine",
+                 places[0].string());
 }
 
 }  // namespace w5xde

@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "base/log.h"
-#include "learn/engine.h"
-#include "net/tcp.h"
+#include "data/dataset.h"
+#include "learn/engine_library.h"
+#include "net/address.h"
 #include "record/summary.h"
+#include "run/run_config.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
 
-// A process beside this one that has loaded the engine and started no thread. Local nodes are forked from it:
-// they share the cost of loading it. The coordinator's own process never sees the engine.
+// A process beside this one that has loaded the engine and started no thread. Local nodes are forked from it
+// and share the cost of loading it. The coordinator's process never loads the engine.
 class EngineHost {
  public:
   struct Options {
@@ -25,8 +27,8 @@ class EngineHost {
     LogTier log = LogTier::normal;
   };
 
-  // Call before this process starts a thread or locks anything: the engine host is a fork of it. It loads
-  // the engine at the first request.
+  // Call before this process starts a thread: the engine host is a fork of it. It loads the engine at the
+  // first request.
   static Result<EngineHost> start(const Options& options);
   EngineHost(EngineHost&& other) noexcept;
   EngineHost& operator=(EngineHost&&) = delete;
@@ -37,7 +39,7 @@ class EngineHost {
   Status initialise(const ModelOptions& model, const std::filesystem::path& model_file, std::uint64_t seed,
                     const std::filesystem::path& checkpoint);
 
-  // How fast the engine is with slots of these sizes (batch_choice.h), made of what --data names.
+  // How fast the engine computes slots of these sizes (batch_choice.h), of the data that `data` names.
   Result<std::vector<BatchTrial>> try_batches(const ModelOptions& model,
                                               const std::filesystem::path& model_file, std::uint64_t seed,
                                               const std::string& data,
@@ -51,27 +53,28 @@ class EngineHost {
     unsigned cores = 0;  // of the machine's, for all of them; 0: all it has
     std::filesystem::path model_cache;
     unsigned attempts_max = 0;  // as JoinOptions has it
-    bool restart = true;        // those that crash or are killed
   };
+  // Nodes that crash or are killed are started again.
   Status start_nodes(const Nodes& nodes);
   // Of the nodes that run now, and of the engine host itself.
   std::vector<pid_t> processes() const;
-  // Waits until every node has ended; the first error that one ended with. Or until `interrupt` can be read
-  // from.
-  Status wait(int interrupt);
-  // Every node has ended, and none will be started again: the first error that one ended with. Never blocks.
+  // Waits until every node has ended or `interrupt` is readable. The error that a node ended with, if any.
+  Status wait(int interrupt) const;
+  // None while nodes run. Then the error that one ended with, or that all have left. Never blocks.
   std::optional<Error> all_ended() const;
 
  private:
-  EngineHost(pid_t pid, int socket, int news) : pid_(pid), socket_(socket), news_(news) {}
-  Result<std::string> ask(const std::string& request) const;
-  Status tell(const std::string& request) const;
-  Result<std::string> hear() const;
+  EngineHost(pid_t pid, int socket, int ended) : pid_(pid), socket_(socket), ended_(ended) {}
 
   pid_t pid_ = -1;
   int socket_ = -1;  // requests and answers
-  int news_ = -1;    // what it says unasked: that every node has ended
+  int ended_ = -1;   // gets one packet, when every node has ended
 };
+
+// Whether --model names a TorchScript file: by an ending that such files have, or because the file is there.
+bool is_script(const std::string& model);
+// A run's model, for samples as this data has them.
+ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device);
 
 // Where this user's nodes keep models that are files.
 std::filesystem::path default_model_cache();

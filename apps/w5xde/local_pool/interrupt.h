@@ -5,8 +5,7 @@
 
 namespace w5xde {
 
-// Ctrl-C and its like, as something to wait for. Processes that are forked later inherit that the signals are
-// blocked.
+// Ctrl-C and other signals as a descriptor. They are blocked in this process and in those forked later.
 class Interrupt {
  public:
   Interrupt(std::initializer_list<int> signals = {SIGINT, SIGTERM});
@@ -14,10 +13,10 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // Readable from when a signal has come until came() is asked.
+  // Readable from a signal until came() is called.
   int descriptor() const { return descriptor_; }
   bool pending() const;
-  // Whether it came. From then on a second one ends the program at once.
+  // Whether a signal came. If so, the next one ends the program at once.
   bool came() const;
 
  private:

@@ -1,5 +1,6 @@
 #include "local_pool/lanes.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "commands/commands.h"
 #include "coordinator/batches.h"
 #include "learn/seeds.h"
 #include "local_pool/engine_host.h"
@@ -18,7 +18,7 @@ namespace w5xde {
 
 namespace {
 
-// One lane: slot after slot for so long. How many it did a second.
+// Computes slots for options.seconds; slots per second.
 Result<double> lane(const Workbench& bench, const LaneOptions& options) {
   W5XDE_TRY(const auto engine, bench.make_engine());
   const std::uint64_t floats = engine->description().floats();
@@ -36,9 +36,9 @@ Result<double> lane(const Workbench& bench, const LaneOptions& options) {
     pair.clear();
     for (unsigned i = 0; i < options.slots_at_once; ++i, ++slots) {
       made.push_back(batches.make(slots % batches.sampler().slots_per_epoch(), 1));
-      pair.push_back({{made.back().payload[0], made.back().payload[1]}, slot_seed(1, 0)});
+      pair.push_back({made.back().samples(), slot_seed(1, 0)});
     }
-    W5XDE_TRY([[maybe_unused]] const Sums sums, engine->compute(parameters, pair, {}, gradient));
+    W5XDE_CHECK(engine->compute(parameters, pair, {}, gradient));
     return {};
   };
   for (int warm_up = 0; warm_up < 3; ++warm_up) W5XDE_CHECK(compute());
@@ -56,16 +56,12 @@ Result<Workbench> Workbench::open(const RunConfig& config, const std::string& en
   W5XDE_TRY(const auto path, find_engine(engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed));
-  const ModelOptions model{.model = config.model,
-                           .loss = std::string(name_of(config.loss)),
-                           .sample_shape = data->inputs().shape,
-                           .classes = data->classes(),
-                           .threads = config.threads};
-  return Workbench{config, std::move(data), library, model};
+  ModelOptions model = model_options(config, *data, "auto");
+  return Workbench{config, std::move(data), library, std::move(model)};
 }
 
 Result<std::unique_ptr<Engine>> Workbench::make_engine() const {
-  return library.make(model, config.model.ends_with(".pt") ? config.model : "");
+  return library.make(model, is_script(config.model) ? config.model : "");
 }
 
 Result<LaneFigures> compute_in_lanes(const Workbench& bench, const LaneOptions& options) {
@@ -75,7 +71,7 @@ Result<LaneFigures> compute_in_lanes(const Workbench& bench, const LaneOptions& 
     if (pipe(ends) != 0) return system_error("making a pipe", errno);
     if (fork() == 0) {
       const auto rate = lane(bench, options);
-      if (!rate.ok()) report(rate.error());
+      if (!rate.ok()) fmt::print(stderr, "w5xde: {}\n", rate.error().message);
       const LaneFigures figures{rate.ok() ? *rate : -1, peak_memory_bytes()};
       (void)!write(ends[1], &figures, sizeof figures);
       _exit(0);

@@ -1,4 +1,4 @@
-// The engine alone: slot after slot in one process or several, no network, no coordinator.
+// The engine alone, in one process or several: no network, no coordinator.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "learn/engine.h"
+#include "learn/engine_library.h"
 #include "run/run_config.h"
 #include "w5xde/result.h"
 
@@ -19,7 +19,7 @@ struct Workbench {
   EngineLibrary library;
   ModelOptions model;
 
-  // `engine` is empty where it is the one beside this program.
+  // `engine` is empty for the one beside this program.
   static Result<Workbench> open(const RunConfig& config, const std::string& engine);
   Result<std::unique_ptr<Engine>> make_engine() const;
 };
@@ -31,12 +31,12 @@ struct LaneOptions {
 };
 struct LaneFigures {
   double slots_per_second = 0;     // of all lanes
-  std::uint64_t memory_bytes = 0;  // of the largest, at most
+  std::uint64_t memory_bytes = 0;  // the largest lane's peak
 };
 // Lanes are processes, as nodes are. Call before this process starts a thread.
 Result<LaneFigures> compute_in_lanes(const Workbench& bench, const LaneOptions& options);
 
-// The most memory that this process had.
+// The peak of this process.
 std::uint64_t peak_memory_bytes();
 
 }  // namespace w5xde

@@ -1,0 +1,392 @@
+#include "local_pool/coordinator_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+
+#include "base/errors.h"
+#include "coordinator/coordinator.h"
+#include "local_pool/batch_choice.h"
+#include "local_pool/engine_host.h"
+#include "local_pool/progress.h"
+#include "net/signals.h"
+#include "net/tcp.h"
+#include "node/machine.h"
+
+namespace w5xde {
+
+namespace {
+
+// Nodes of this machine end with this process. Should one not notice, it does not try for ever.
+constexpr unsigned kLocalAttemptsMax = 12;
+constexpr auto kNodesWatchedEvery = std::chrono::milliseconds(500);
+constexpr auto kInvitedEvery = std::chrono::seconds(30);
+
+std::string new_run_folder() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
+  for (int i = 0;; ++i) {
+    std::string folder = fmt::format("runs/{}{}", text, i == 0 ? "" : fmt::format("-{}", i));
+    if (!std::filesystem::exists(folder)) return folder;
+  }
+}
+
+struct Asked {
+  RunConfig config;
+  std::string folder;
+  bool resumed = false;
+};
+
+Status refuse_changes(const Given& before, const Given& now, std::vector<Setting>& settings) {
+  for (const auto& setting : settings) {
+    const auto given = now.find(setting.name);
+    const auto begun = before.find(setting.name);
+    if (!setting.fixed || given == now.end() || begun == before.end()) continue;
+    W5XDE_CHECK(setting.set(begun->second));
+    const std::string old = setting.get();
+    W5XDE_CHECK(setting.set(given->second));
+    if (setting.get() != old) {
+      return invalid(
+          "this run was begun with {} = {}, which cannot change; leave --{} out, or begin a new "
+          "run in another folder",
+          setting.name, old, setting.name);
+    }
+  }
+  return {};
+}
+
+// The same command line begins a run and resumes it: the batch that was measured is in its run.toml.
+Given without_measuring(Given given) {
+  const auto batch = given.find("batch");
+  if (batch == given.end() || batch->second != "auto") return given;
+  given.erase(batch);
+  given.erase("slots");
+  return given;
+}
+
+// Without a checkpoint, an earlier start was refused and fixed no settings.
+bool begun(const std::filesystem::path& folder) {
+  const auto run = RunFolder::look(folder);
+  return run.ok() && !run->checkpoints().empty();
+}
+
+Status check_model_file(const std::string& model) {
+  if (!is_script(model) || std::filesystem::exists(model)) return {};
+  return invalid(
+      "there is no file {}; --model takes a TorchScript file, as "
+      "torch.jit.script(model).save(\"{}\") makes it",
+      model, model);
+}
+
+Result<Asked> asked_of(const CoordinatorCommand& options) {
+  Asked asked;
+  auto settings = settings_of(asked.config);
+  const bool from_toml = options.run.ends_with(".toml");
+  if (from_toml && !std::filesystem::exists(options.run)) {
+    return invalid("there is no file {}; write one, or say what to train with --model and --data",
+                   options.run);
+  }
+  asked.folder = options.run.empty() || from_toml ? new_run_folder() : options.run;
+  const bool resumed = asked.resumed = begun(asked.folder);
+  const Given now = resumed ? without_measuring(options.given) : options.given;
+  const std::filesystem::path toml = from_toml ? options.run : asked.folder + "/run.toml";
+  if (std::filesystem::exists(toml)) {
+    W5XDE_TRY(const Given before, read_run_toml(toml));
+    if (resumed) W5XDE_CHECK(refuse_changes(before, now, settings));
+    W5XDE_CHECK(apply(settings, before));
+  }
+  W5XDE_CHECK(apply(settings, now));
+  W5XDE_CHECK(asked.config.check());
+  if (!resumed) W5XDE_CHECK(check_model_file(asked.config.model));
+  return asked;
+}
+
+struct Data {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> evaluation;
+};
+
+Result<Data> open_data(const RunConfig& config) {
+  Data data;
+  W5XDE_TRY(data.train, open_dataset(config.data, Split::train, config.seed));
+  const std::string& other = config.evaluation_data;
+  W5XDE_TRY(data.evaluation, open_dataset(other.empty() ? config.data : other, Split::test, config.seed));
+  if (!other.empty() && !data.evaluation) {
+    W5XDE_TRY(data.evaluation, open_dataset(other, Split::train, config.seed));
+  }
+  if (config.batch > data.train->samples() && !config.batch_measured) {
+    return invalid("--batch {} is more than the data has: {} samples; take {} at most", config.batch,
+                   data.train->samples(), data.train->samples());
+  }
+  if (data.evaluation && !(data.evaluation->inputs().shape == data.train->inputs().shape)) {
+    return invalid("evaluation samples have shape {}, training samples {}; use data of one kind",
+                   data.evaluation->inputs().shape.to_string(), data.train->inputs().shape.to_string());
+  }
+  const bool classifies = data.evaluation && data.evaluation->classes() > 0;
+  if (config.target_accuracy > 0 && !classifies) {
+    return invalid(
+        "--target-accuracy needs classes to evaluate on, and {}; leave it out, or give "
+        "--evaluation-data",
+        data.evaluation ? "the targets are not classes" : "there is no evaluation data");
+  }
+  if (config.evaluate_every > 0 && !data.evaluation)
+    return invalid("--evaluate-every needs data to evaluate on; leave it out, or give --evaluation-data");
+  return data;
+}
+
+// The run's newest checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so
+// that a run needs nothing but its folder.
+Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const Data& data,
+                                        const std::string& device, EngineHost& host, const Log& log) {
+  std::vector<std::string> skipped;
+  W5XDE_TRY(auto found, folder.newest(&skipped));
+  for (const std::string& line : skipped) log.error("{}", line);
+  if (found) {
+    log.normal("going on from step {} of {}", found->info().step, folder.path().string());
+    return std::move(*found);
+  }
+  std::filesystem::path model_file;
+  std::error_code ignored;  // there may be one of a start that failed
+  std::filesystem::remove(folder.model_file(), ignored);
+  if (is_script(config.model)) {
+    W5XDE_TRY(const MappedFile file, MappedFile::open(config.model));
+    model_file = folder.model_file();
+    const Bytes bytes = file.bytes();
+    W5XDE_CHECK(write_file_atomically(model_file, {&bytes, 1}));
+  }
+  W5XDE_CHECK(host.initialise(model_options(config, *data.train, device), model_file, config.seed,
+                              folder.checkpoint_path(0)));
+  return CheckpointFile::open(folder.checkpoint_path(0));
+}
+
+// What --loss auto became when the run began. Older checkpoints do not say.
+std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const Data& data) {
+  if (config.loss != Loss::automatic) return std::string(name_of(config.loss));
+  if (!begun.loss.empty()) return begun.loss;
+  return std::string(name_of(data.train->classes() > 0 ? Loss::cross_entropy : Loss::mse));
+}
+
+Result<Address> listen_address(const CoordinatorCommand& options) {
+  W5XDE_TRY(const Address address, parse_address(options.listen));
+  const bool loopback =
+      address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+  if (!loopback && !options.insecure) {
+    return invalid(
+        "--listen {} is open to the network, and nodes do not prove who they are yet: anyone "
+        "who reaches the port could join. Say --insecure if the network is yours",
+        options.listen);
+  }
+  return address;
+}
+
+class CoordinatorProcess {
+ public:
+  CoordinatorProcess(const CoordinatorCommand& options, LogTier log, Asked asked, EngineHost host)
+      : options_(options), asked_(std::move(asked)), host_(std::move(host)), log_(log) {}
+
+  Result<ExitCode> run() {
+    W5XDE_TRY(const Address address, listen_address(options_));
+    W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
+    std::optional<Data> data;
+    if (asked_.resumed || asked_.config.batch_measured) {
+      W5XDE_TRY(data, open_data(asked_.config));
+    }
+    if (asked_.resumed) {
+      W5XDE_TRY(const auto newest, folder.newest());
+      if (newest && is_finished(asked_.config, newest->info(), *data->train, data->evaluation != nullptr)) {
+        log_.normal("{} is finished, at step {}. To go on, give a larger --epochs, --steps or --seconds",
+                    asked_.folder, newest->info().step);
+        return kSuccess;
+      }
+    }
+    if (asked_.config.batch_measured) W5XDE_CHECK(measure_batch(*data));
+    W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
+    W5XDE_TRY(auto coordinator, listen(address, folder));
+    const Signals signals(loop_, {SIGINT, SIGTERM}, [&](int) {
+      if (coordinator->stopped_early()) loop_.stop();
+      coordinator->stop("stopped");
+      stopped_ = true;
+    });
+    log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
+    if (!options_.insecure && options_.nodes == 0) {
+      log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
+    }
+    // Nodes find their way in while the data is opened.
+    if (options_.nodes > 0) {
+      W5XDE_CHECK(host_->start_nodes({.count = options_.nodes,
+                                      .address = {"127.0.0.1", coordinator->address().port},
+                                      .name = "node",
+                                      .device = options_.device,
+                                      .cores = options_.cores,
+                                      .model_cache = default_model_cache(),
+                                      .attempts_max = kLocalAttemptsMax}));
+    }
+    if (!data) {
+      W5XDE_TRY(data, open_data(asked_.config));
+    }
+    W5XDE_TRY(CheckpointFile checkpoint,
+              first_checkpoint(folder, asked_.config, *data, options_.device, *host_, log_));
+    if (options_.nodes == 0) host_.reset();  // a coordinator alone is small
+    std::optional<MappedFile> model_file;
+    if (std::filesystem::exists(folder.model_file())) {
+      W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
+    }
+    std::string loss = loss_of(asked_.config, checkpoint.info(), *data);
+    return train(
+        *coordinator, folder,
+        {std::move(checkpoint), data->train, data->evaluation, std::move(model_file), std::move(loss)});
+  }
+
+ private:
+  // Before any node computes here: nodes would slow the measurement.
+  Status measure_batch(const Data& data) {
+    RunConfig& config = asked_.config;
+    const auto sizes = batch_sizes(config, data.train->samples());
+    W5XDE_TRY(trials_, host_->try_batches(model_options(config, *data.train, options_.device),
+                                          is_script(config.model) ? config.model : "", config.seed,
+                                          config.data, sizes));
+    for (const BatchTrial& trial : trials_)
+      log_.normal("{} samples a slot: {:.0f} samples/s", trial.batch, trial.samples_per_second);
+    const BatchChoice choice = choose_batch(config, trials_);
+    config.batch = choice.batch;
+    config.slots = choice.slots;
+    config.batch_measured = false;
+    log_.normal("--batch auto is --batch {} --slots {}", config.batch, config.slots);
+    return config.check();
+  }
+
+  Result<std::unique_ptr<Coordinator>> listen(const Address& address, const RunFolder& folder) {
+    const Listen listen = [&](Listener::Accepted accepted) -> Result<std::unique_ptr<Listener>> {
+      return listen_tcp(loop_, address, {}, std::move(accepted));
+    };
+    auto coordinator = Coordinator::start(
+        loop_, listen,
+        {.run = folder.path().filename().string(),
+         .config = asked_.config,
+         .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited),
+         .threads = std::max(1u, std::thread::hardware_concurrency()) - 1},
+        folder, log_);
+    if (coordinator.ok()) return coordinator;
+    return std::move(coordinator)
+        .error()
+        .within(fmt::format("--listen {} is not available; choose another port, or 0 for any free one",
+                            options_.listen));
+  }
+
+  Result<ExitCode> train(Coordinator& coordinator, const RunFolder& folder, RunMaterial material) {
+    Progress progress(log_, asked_.config);
+    coordinator.on_progress = [&](const StatusReport& report) { progress.show(report); };
+    std::uint64_t memory = 0;
+    coordinator.on_finishing = [&] {
+      memory = proportional_set_bytes(getpid());
+      if (!host_) return;
+      for (const pid_t pid : host_->processes()) memory += proportional_set_bytes(pid);
+    };
+    W5XDE_CHECK(coordinator.begin(std::move(material)));
+    watch_nodes(coordinator);
+    invite_nodes(coordinator);
+    loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); },
+                    [&] { return coordinator.step_ends_soon(); });
+    progress.end();
+    if (!coordinator.outcome()) return kInterrupted;  // the second signal does not wait
+    Summary summary = coordinator.summary();
+    summary.memory_bytes = memory;
+    summary.batch_trials = trials_;
+    const std::string json = to_json(summary);
+    W5XDE_CHECK(write_text(folder.summary(), json));
+    W5XDE_CHECK(write_text(options_.json, json));
+    const auto checkpoints = folder.checkpoints();
+    if (!options_.no_summary) {
+      fmt::print("{}", to_text(summary));
+      if (!checkpoints.empty()) fmt::print("checkpoint  {}\n", checkpoints.front().string());
+      std::fflush(stdout);
+    }
+    W5XDE_CHECK(*coordinator.outcome());
+    if (nodes_lost_) return *nodes_lost_;
+    if (!stopped_) return kSuccess;
+    log_.normal("stopped; go on with: {}", command_to_go_on(folder));
+    return kInterrupted;
+  }
+
+  std::string command_to_go_on(const RunFolder& folder) const {
+    std::string command =
+        fmt::format("w5xde {} {}", options_.nodes > 0 ? "train" : "serve", folder.path().string());
+    if (options_.listen != CoordinatorCommand().listen) command += " --listen " + options_.listen;
+    return command + (options_.insecure ? " --insecure" : "");
+  }
+
+  // A coordinator alone says how to join it, again and again while nobody has.
+  void invite_nodes(Coordinator& coordinator) {
+    if (options_.nodes > 0 || coordinator.outcome() || stopped_) return;
+    if (coordinator.status().nodes.empty()) {
+      Address address = coordinator.address();
+      if (address.host == "0.0.0.0" || address.host == "::") address.host = host_name();
+      log_.normal("waiting for nodes; join with: w5xde join {}", address.to_string());
+    }
+    loop_.after(kInvitedEvery, [this, &coordinator] { invite_nodes(coordinator); });
+  }
+
+  // Nodes of this machine that are killed are started again; those that ended with an error are not. When all
+  // of them have ended and no other node is in, the run would wait for ever.
+  void watch_nodes(Coordinator& coordinator) {
+    if (!host_ || coordinator.outcome() || stopped_ || nodes_lost_) return;
+    if (!local_end_) local_end_ = host_->all_ended();
+    if (local_end_ && coordinator.status().nodes.empty()) {
+      nodes_lost_ = Error(*local_end_).within("no node is left");
+      return coordinator.stop("every node of this machine has ended");
+    }
+    loop_.after(kNodesWatchedEvery, [this, &coordinator] { watch_nodes(coordinator); });
+  }
+
+  const CoordinatorCommand& options_;
+  Asked asked_;
+  std::optional<EngineHost> host_;  // before the log: it is forked while this process has one thread
+  Log log_;
+  AsioLoop loop_;
+  std::vector<BatchTrial> trials_;  // where the batch was measured
+  bool stopped_ = false;
+  std::optional<Error> local_end_;   // why the last node of this machine ended
+  std::optional<Error> nodes_lost_;  // the same, and nobody else was in
+};
+
+}  // namespace
+
+void add_coordinator_flags(CLI::App& command, CoordinatorCommand& options) {
+  command.add_option("RUN", options.run, "A run folder to begin or go on with, or a run.toml");
+  add_settings(command, options.given);
+  command
+      .add_flag("--insecure", options.insecure,
+                "Listen beyond this machine, although anyone who reaches the port can join")
+      ->group(kPoolGroup);
+  command.add_option("--engine", options.engine, "The engine's shared library")->group(kPoolGroup);
+  command.add_option("--json", options.json, "Write the summary to this file too")->group(kRecordingGroup);
+  command.add_option("--log", options.log, "silent, normal or verbose")->group(kRecordingGroup);
+  command.add_flag("--no-summary", options.no_summary, "Do not print the summary at the end")
+      ->group(kRecordingGroup);
+}
+
+Result<ExitCode> run_coordinator(const CoordinatorCommand& options) {
+  W5XDE_TRY(const LogTier log, parse_log_tier(options.log));
+  W5XDE_TRY(Asked asked, asked_of(options));
+  W5XDE_TRY(const auto engine, find_engine(options.engine));
+  // What nodes of this machine would say, the coordinator says of them.
+  const LogTier of_nodes = log == LogTier::verbose ? log : LogTier::silent;
+  W5XDE_TRY(EngineHost host,
+            EngineHost::start({.engine = engine, .threads = asked.config.threads, .log = of_nodes}));
+  const std::filesystem::path folder = asked.folder;
+  const bool is_new = !std::filesystem::exists(folder);
+  auto code = CoordinatorProcess(options, log, std::move(asked), std::move(host)).run();
+  // A start that fails leaves nothing behind.
+  std::error_code ignored;
+  if (!code.ok() && is_new && !begun(folder)) std::filesystem::remove_all(folder, ignored);
+  return code;
+}
+
+}  // namespace w5xde

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "base/log.h"
+#include "run/run_config.h"
+#include "wire/status.h"
+
+namespace w5xde {
+
+// How training goes: one line that is rewritten on a terminal, a line every 10 s in a pipe, nothing when
+// silent.
+class Progress {
+ public:
+  Progress(const Log& log, const RunConfig& config);
+  void show(const StatusReport& report);
+  void end();
+
+ private:
+  const Log& log_;
+  RunConfig config_;
+  bool terminal_;
+  bool line_open_ = false;
+  double next_plain_ = 0;
+};
+
+// "step 120/1000  loss 0.4312  5120 batches/s  10 nodes  ETA 0:42"
+std::string progress_line(const StatusReport& report, double seconds_limit);
+
+}  // namespace w5xde

@@ -1,0 +1,150 @@
+// What computes: an engine turns (model state, a slot's samples, a slot's seed) into the slot's contribution.
+// It is a plug-in, a shared library that nodes load at run time, so that a coordinator never carries one.
+// This header and those that it includes are all that an engine needs; docs/write_an_engine.md shows one.
+//
+//   state         every float of a model that training changes: its trainable parameters, then its buffers
+//                 (BatchNorm statistics), each group laid out as its BlockLayout says, back to back
+//   contribution  as many floats: the gradient of the slot's summed loss, then samples × (buffer after -
+//                 buffer before). Divided by the samples of a step, the sum of its contributions is the mean
+//                 gradient and the mean change of the buffers. A parameter that the slot's loss does not
+//                 depend on has no gradient, which w5xde/no_gradient.h says how to write.
+//
+// What training does not change (frozen parameters, constant buffers) is in the model itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "w5xde/block_layout.h"
+#include "w5xde/dtype.h"
+#include "w5xde/result.h"
+#include "w5xde/shape.h"
+
+namespace w5xde {
+
+// Part of a run: the same on every node, since any of it may change the bits of a contribution (but device
+// and floats_max, which are a node's own).
+struct ModelOptions {
+  std::string model;  // as --model has it: "mlp:10,20,10", "lenet", …, or the name of a model file
+  // "cross-entropy", "mse", "own": the model computes it from targets, or "auto": what the model and the data
+  // ask for.
+  std::string loss;
+  Shape sample_shape;           // of one input, without the batch dimension
+  std::uint32_t classes;        // how many, for a model that classifies; 0: targets are not classes
+  unsigned threads = 1;         // for one slot's arithmetic
+  std::string device = "auto";  // auto, cpu, cuda, mps
+  // A model of more floats is refused, where that can be known before they are allocated: what a peer names
+  // must not size memory.
+  std::uint64_t floats_max = UINT64_MAX;
+};
+
+struct ModelDescription {
+  std::shared_ptr<const BlockLayout> parameters;  // trainable, in the model's order; tied weights once
+  std::shared_ptr<const BlockLayout> buffers;
+  std::string loss = {};  // ModelOptions::loss, never "auto"
+
+  std::uint64_t floats() const { return parameters->floats() + buffers->floats(); }
+};
+
+// Looks at a contiguous (row-major) tensor in somebody else's memory, at any address: it may be unaligned.
+struct SampleTensor {
+  std::span<const std::byte> bytes;  // shape.elements() * size_of(dtype) of them
+  DType dtype = DType::f32;
+  Shape shape = {0};
+};
+
+struct SlotSamples {
+  SampleTensor inputs;   // [samples, …]: f32, or u8, which stands for value / 255
+  SampleTensor targets;  // [samples] of i64, i32 or u8 classes, or [samples, …] of f32
+};
+
+struct Slot {
+  SlotSamples samples;
+  std::uint64_t seed = 0;
+};
+
+// What is counted exactly beside a contribution's floats.
+struct Sums {
+  double loss = 0;  // over the samples, added up
+  std::uint64_t samples = 0;
+};
+
+inline Sums add(const Sums& left, const Sums& right) {
+  return {left.loss + right.loss, left.samples + right.samples};
+}
+
+struct Evaluation {
+  double loss_sum = 0;
+  std::uint64_t correct = 0;  // samples whose largest output is their class
+  std::uint64_t samples = 0;
+};
+
+// One model on one device. Used by one thread at a time; several engines of a process may be used at the same
+// time.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // "torch 1.13.1 cpu": with the machine's processor, what must be equal for equal bits.
+  virtual std::string name() const = 0;
+  virtual const ModelDescription& description() const = 0;
+  // Whether its arithmetic keeps the machine's processor cores busy; a GPU's does not.
+  virtual bool uses_cores() const = 0;
+
+  // The state that a run with this seed begins with. Padding is zero.
+  virtual Status initialise(std::uint64_t seed, std::span<float> state) = 0;
+
+  // Sums of earlier slots, each of as many floats as a contribution.
+  using Addends = std::span<const float* const>;
+
+  // What one slot contributes, or two (the first's + the second's), with the addends: `contribution` =
+  // addends[n - 1] + (… + (addends[0] + the slots')), each float rounded in that order. Adding where the
+  // gradients are at hand anyway saves passes over memory. `contribution` may be one of the addends. The
+  // returned sums are the slots' alone. A pure function of its arguments: every random draw comes from the
+  // slots' seeds. No memory may change during the call; between calls it may.
+  virtual Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+                               std::span<float> contribution) = 0;
+  // One slot alone.
+  Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
+                       std::span<float> contribution) {
+    const Slot slot{samples, seed};
+    return compute(state, {&slot, 1}, {}, contribution);
+  }
+
+  // With dropout off and buffers as they are.
+  virtual Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) = 0;
+};
+
+// What a plug-in exports under the names that W5XDE_EXPORT_ENGINE gives: the interface's number, and a
+// function that makes an engine. `model_file` holds the model where options.model names a file, and is empty
+// otherwise. Making an engine starts no thread: processes are forked from the one that did.
+using MakeEngine = Result<std::unique_ptr<Engine>>(const ModelOptions& options,
+                                                   const std::filesystem::path& model_file);
+
+// Stands for everything above. A plug-in of another number is refused.
+inline constexpr std::uint32_t kEngineInterface = 5;
+
+}  // namespace w5xde
+
+// Once in an engine's library, outside of any namespace, with a function that is a MakeEngine. Only the names
+// are C's: program and plug-in must be made by compilers that agree about C++ classes.
+#define W5XDE_EXPORT_ENGINE(make_engine)                                                          \
+  W5XDE_C_NAMES_ONLY                                                                              \
+  extern "C" {                                                                                    \
+  [[gnu::visibility("default")]] extern const std::uint32_t w5xde_engine_interface;               \
+  const std::uint32_t w5xde_engine_interface = w5xde::kEngineInterface;                           \
+  [[gnu::visibility("default")]] w5xde::Result<std::unique_ptr<w5xde::Engine>> w5xde_engine_make( \
+      const w5xde::ModelOptions& options, const std::filesystem::path& model_file) {              \
+    return make_engine(options, model_file);                                                      \
+  }                                                                                               \
+  }
+
+#if defined(__clang__)
+#define W5XDE_C_NAMES_ONLY _Pragma("clang diagnostic ignored \"-Wreturn-type-c-linkage\"")
+#else
+#define W5XDE_C_NAMES_ONLY
+#endif

@@ -1,0 +1,69 @@
+#include "coordinator/run_setup.h"
+
+#include "base/hash.h"
+#include "coordinator/codec_choice.h"
+
+namespace w5xde {
+
+Round::Options round_options(const RunConfig& config, const CheckpointInfo& from,
+                             const LeaseSamples& samples) {
+  return {.mode = config.mode,
+          .slots = config.step_slots(),
+          .slots_total = config.slots_total(samples.sampler().slots_per_epoch()),
+          .first_step = from.step,
+          .first_slot = from.data_cursor(),
+          .slots_ahead = from.slots_ahead,
+          .grain = lease_grain(config.transport.gradient_codec.codec, config.step_slots()),
+          .steps_total = config.steps,
+          .lease_slots_max = samples.slots_max(Work::train),
+          .halves = config.growth.grows(),
+          .fastest = config.transport.who_works == WhoWorks::fastest,
+          .lanes = config.threads == 1};
+}
+
+bool is_finished(const RunConfig& config, const CheckpointInfo& at, const Dataset& data, bool evaluates) {
+  if (evaluates && !at.evaluation_loss) return false;
+  const Sampler sampler({.samples = data.samples(), .batch = config.batch, .seed = config.seed});
+  const std::uint64_t slots = config.slots_total(sampler.slots_per_epoch());
+  return (slots > 0 && at.data_cursor() >= slots) || (config.steps > 0 && at.step >= config.steps) ||
+         (config.seconds > 0 && at.seconds >= config.seconds);
+}
+
+Evaluations::Options evaluation_options(const RunConfig& config, const RunMaterial& material,
+                                        const LeaseSamples& samples, const RunFolder& folder) {
+  // The best checkpoint stays that until an evaluation is better than its own.
+  Evaluations::Options options{.target_accuracy = config.target_accuracy};
+  if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
+    options.best_loss = best->info().evaluation_loss;
+  options.slots = samples.evaluation_slots();
+  // A model with a loss of its own gives no outputs that could be compared with classes.
+  options.classifies = material.evaluation && material.evaluation->classes() > 0 && material.loss != "own";
+  return options;
+}
+
+Offer make_offer(const std::string& run, const RunConfig& config, const RunMaterial& material,
+                 std::uint64_t model_fingerprint) {
+  const Transport& transport = config.transport;
+  const auto dims = material.data->inputs().shape.dims();
+  Offer offer{.run = run,
+              .model = config.model,
+              .loss = material.loss,
+              .sample_shape = {dims.begin(), dims.end()},
+              .classes = material.data->classes(),
+              .threads = config.threads,
+              .model_fingerprint = model_fingerprint,
+              .newest_parameters = config.mode == Mode::async,
+              .momentum = CodecChoice::nodes_gather_momentum(config) ? config.optimizer.momentum : 0,
+              .socket_buffer = transport.socket_buffer,
+              .keep_alive = transport.keep_alive,
+              .quick_ack = transport.quick_ack,
+              .receive_chunk = transport.receive_chunk,
+              .combined_send = transport.combined_send};
+  if (material.model_file) {
+    offer.model_hash = hash128_hex(material.model_file->bytes());
+    offer.model_bytes = material.model_file->bytes().size();
+  }
+  return offer;
+}
+
+}  // namespace w5xde

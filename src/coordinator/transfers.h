@@ -1,0 +1,84 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "coordinator/codec_choice.h"
+#include "coordinator/lease_samples.h"
+#include "coordinator/sessions.h"
+#include "coordinator/training.h"
+#include "lease/round.h"
+#include "versions/broadcast.h"
+
+namespace w5xde {
+
+// How things travel between the coordinator and its nodes: who is sent which version of the parameters and
+// when, with which codecs, and what that costs over each link. Loop thread only.
+class Transfers {
+ public:
+  // What it works with. All of them outlive it.
+  struct Pool {
+    Loop& loop;
+    const RunConfig& config;
+    Sessions& sessions;
+    Training& training;
+    Round& round;
+    LeaseSamples& samples;
+    ThreadPool* threads;
+  };
+  Transfers(const Pool& pool, const BlockShape& shape);
+  // What nodes were shown by a lossy codec when this was saved.
+  Status resume(const CheckpointFile& from);
+
+  const CodecChoice& codecs() const { return codecs_; }
+  void forget(NodeId node);
+
+  // A lease, and before it the parameters that it is computed with, where the node lacks them.
+  Status send_lease(Session& session, const Grant& grant);
+  // The learner's version, to nodes that have leases of it already; and what there is of the next. Nothing
+  // piles up for a node that has not taken what it was sent before: it gets the newest when it has.
+  void send_newest(Session& session);
+  void send_newest_to_all();
+  void send_ahead(Session& session);
+  void send_ahead_to_all();
+
+  // With lossy codecs a newcomer is sent far more than those who have the version before, and what its link
+  // carries is not known before: it catches up while the others go on.
+  bool newcomers_catch_up() const;
+  void bring_up_to_date();
+
+  // Codecs, from what the links carry and what the nodes compute now.
+  void choose_codecs();
+  // Tells the round what exchanges and steps cost over the links; and over this one.
+  void measure_links();
+  void measure_link(Session& session);
+  double swap_in_seconds(Session& session) const;
+
+  Broadcast& broadcast() { return broadcast_; }
+  // What nodes are shown must not change while a checkpoint is written; and what the checkpoint has of it.
+  void freeze() { broadcast_.show(learner()); }
+  std::vector<NamedBlock> blocks() const;
+
+  // Nodes compute with what they are shown, which a lossy codec makes differ from the parameters. Between
+  // these two they are sent the parameters themselves; afterwards they go back to what they were shown, so
+  // that the run has the same bits whether it was judged or not. No lease of a step is out meanwhile.
+  void begin_exact();
+  void end_exact();
+  bool exact() const { return exact_ || broadcast_.shown().empty(); }
+
+ private:
+  const Learner& learner() const { return pool_.training.learner(); }
+  bool uses_cache(const Session& session) const;
+  Status send_parameters(Session& session);
+  double step_seconds(Session& session) const;
+
+  Pool pool_;
+  BlockShape shape_;
+  CodecChoice codecs_;
+  Broadcast broadcast_;
+  std::optional<Broadcast> exact_;
+  std::map<NodeId, Instant> catching_up_;  // are sent a version before they take part, and since when
+};
+
+}  // namespace w5xde
