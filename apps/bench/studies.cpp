@@ -124,7 +124,7 @@ double warm_up_seconds(const Cell& cell) {
 
 Words run_flags(const Cell& cell, unsigned nodes) {
   const auto* workload = std::ranges::find(kWorkloads, cell.workload, &Workload::name);
-  const Words words = {
+  Words words = {
       "--preset",     cell.preset, "--model", workload->model, "--data",
       workload->data, "--batch",   "32",      "--slots",       std::to_string(kSlotsPerNode * nodes),
       "--mode",       "sync"};

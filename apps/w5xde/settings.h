@@ -9,7 +9,7 @@
 #include "run/run_config.h"
 #include "w5xde/result.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
 class App;
 }
 

@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <thread>
 
 #include "base/errors.h"
@@ -13,6 +12,7 @@
 #include "local_pool/batch_choice.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/progress.h"
+#include "local_pool/run_request.h"
 #include "net/signals.h"
 #include "net/tcp.h"
 #include "node/machine.h"
@@ -26,124 +26,9 @@ constexpr unsigned kLocalAttemptsMax = 12;
 constexpr auto kNodesWatchedEvery = std::chrono::milliseconds(500);
 constexpr auto kInvitedEvery = std::chrono::seconds(30);
 
-std::string new_run_folder() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
-  for (int i = 0;; ++i) {
-    std::string folder = fmt::format("runs/{}{}", text, i == 0 ? "" : fmt::format("-{}", i));
-    if (!std::filesystem::exists(folder)) return folder;
-  }
-}
-
-struct Asked {
-  RunConfig config;
-  std::string folder;
-  bool resumed = false;
-};
-
-Status refuse_changes(const Given& before, const Given& now, std::vector<Setting>& settings) {
-  for (const auto& setting : settings) {
-    const auto given = now.find(setting.name);
-    const auto begun = before.find(setting.name);
-    if (!setting.fixed || given == now.end() || begun == before.end()) continue;
-    W5XDE_CHECK(setting.set(begun->second));
-    const std::string old = setting.get();
-    W5XDE_CHECK(setting.set(given->second));
-    if (setting.get() != old) {
-      return invalid(
-          "this run was begun with {} = {}, which cannot change; leave --{} out, or begin a new "
-          "run in another folder",
-          setting.name, old, setting.name);
-    }
-  }
-  return {};
-}
-
-// The same command line begins a run and resumes it: the batch that was measured is in its run.toml.
-Given without_measuring(Given given) {
-  const auto batch = given.find("batch");
-  if (batch == given.end() || batch->second != "auto") return given;
-  given.erase(batch);
-  given.erase("slots");
-  return given;
-}
-
-// Without a checkpoint, an earlier start was refused and fixed no settings.
-bool begun(const std::filesystem::path& folder) {
-  const auto run = RunFolder::look(folder);
-  return run.ok() && !run->checkpoints().empty();
-}
-
-Status check_model_file(const std::string& model) {
-  if (!is_script(model) || std::filesystem::exists(model)) return {};
-  return invalid(
-      "there is no file {}; --model takes a TorchScript file, as "
-      "torch.jit.script(model).save(\"{}\") makes it",
-      model, model);
-}
-
-Result<Asked> asked_of(const CoordinatorCommand& options) {
-  Asked asked;
-  auto settings = settings_of(asked.config);
-  const bool from_toml = options.run.ends_with(".toml");
-  if (from_toml && !std::filesystem::exists(options.run)) {
-    return invalid("there is no file {}; write one, or say what to train with --model and --data",
-                   options.run);
-  }
-  asked.folder = options.run.empty() || from_toml ? new_run_folder() : options.run;
-  const bool resumed = asked.resumed = begun(asked.folder);
-  const Given now = resumed ? without_measuring(options.given) : options.given;
-  const std::filesystem::path toml = from_toml ? options.run : asked.folder + "/run.toml";
-  if (std::filesystem::exists(toml)) {
-    W5XDE_TRY(const Given before, read_run_toml(toml));
-    if (resumed) W5XDE_CHECK(refuse_changes(before, now, settings));
-    W5XDE_CHECK(apply(settings, before));
-  }
-  W5XDE_CHECK(apply(settings, now));
-  W5XDE_CHECK(asked.config.check());
-  if (!resumed) W5XDE_CHECK(check_model_file(asked.config.model));
-  return asked;
-}
-
-struct Data {
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> evaluation;
-};
-
-Result<Data> open_data(const RunConfig& config) {
-  Data data;
-  W5XDE_TRY(data.train, open_dataset(config.data, Split::train, config.seed));
-  const std::string& other = config.evaluation_data;
-  W5XDE_TRY(data.evaluation, open_dataset(other.empty() ? config.data : other, Split::test, config.seed));
-  if (!other.empty() && !data.evaluation) {
-    W5XDE_TRY(data.evaluation, open_dataset(other, Split::train, config.seed));
-  }
-  if (config.batch > data.train->samples() && !config.batch_measured) {
-    return invalid("--batch {} is more than the data has: {} samples; take {} at most", config.batch,
-                   data.train->samples(), data.train->samples());
-  }
-  if (data.evaluation && !(data.evaluation->inputs().shape == data.train->inputs().shape)) {
-    return invalid("evaluation samples have shape {}, training samples {}; use data of one kind",
-                   data.evaluation->inputs().shape.to_string(), data.train->inputs().shape.to_string());
-  }
-  const bool classifies = data.evaluation && data.evaluation->classes() > 0;
-  if (config.target_accuracy > 0 && !classifies) {
-    return invalid(
-        "--target-accuracy needs classes to evaluate on, and {}; leave it out, or give "
-        "--evaluation-data",
-        data.evaluation ? "the targets are not classes" : "there is no evaluation data");
-  }
-  if (config.evaluate_every > 0 && !data.evaluation)
-    return invalid("--evaluate-every needs data to evaluate on; leave it out, or give --evaluation-data");
-  return data;
-}
-
 // The run's newest checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so
 // that a run needs nothing but its folder.
-Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const Data& data,
+Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const RunData& data,
                                         const std::string& device, EngineHost& host, const Log& log) {
   std::vector<std::string> skipped;
   W5XDE_TRY(auto found, folder.newest(&skipped));
@@ -166,13 +51,6 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
   return CheckpointFile::open(folder.checkpoint_path(0));
 }
 
-// What --loss auto became when the run began. Older checkpoints do not say.
-std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const Data& data) {
-  if (config.loss != Loss::automatic) return std::string(name_of(config.loss));
-  if (!begun.loss.empty()) return begun.loss;
-  return std::string(name_of(data.train->classes() > 0 ? Loss::cross_entropy : Loss::mse));
-}
-
 Result<Address> listen_address(const CoordinatorCommand& options) {
   W5XDE_TRY(const Address address, parse_address(options.listen));
   const bool loopback =
@@ -188,23 +66,19 @@ Result<Address> listen_address(const CoordinatorCommand& options) {
 
 class CoordinatorProcess {
  public:
-  CoordinatorProcess(const CoordinatorCommand& options, LogTier log, Asked asked, EngineHost host)
+  CoordinatorProcess(const CoordinatorCommand& options, LogTier log, RunRequest asked, EngineHost host)
       : options_(options), asked_(std::move(asked)), host_(std::move(host)), log_(log) {}
 
   Result<ExitCode> run() {
     W5XDE_TRY(const Address address, listen_address(options_));
     W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
-    std::optional<Data> data;
+    std::optional<RunData> data;
     if (asked_.resumed || asked_.config.batch_measured) {
       W5XDE_TRY(data, open_data(asked_.config));
     }
     if (asked_.resumed) {
-      W5XDE_TRY(const auto newest, folder.newest());
-      if (newest && is_finished(asked_.config, newest->info(), *data->train, data->evaluation != nullptr)) {
-        log_.normal("{} is finished, at step {}. To go on, give a larger --epochs, --steps or --seconds",
-                    asked_.folder, newest->info().step);
-        return kSuccess;
-      }
+      W5XDE_TRY(const bool finished, says_finished(folder, *data));
+      if (finished) return kSuccess;
     }
     if (asked_.config.batch_measured) W5XDE_CHECK(measure_batch(*data));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
@@ -219,15 +93,7 @@ class CoordinatorProcess {
       log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
     }
     // Nodes find their way in while the data is opened.
-    if (options_.nodes > 0) {
-      W5XDE_CHECK(host_->start_nodes({.count = options_.nodes,
-                                      .address = {"127.0.0.1", coordinator->address().port},
-                                      .name = "node",
-                                      .device = options_.device,
-                                      .cores = options_.cores,
-                                      .model_cache = default_model_cache(),
-                                      .attempts_max = kLocalAttemptsMax}));
-    }
+    if (options_.nodes > 0) W5XDE_CHECK(start_nodes(coordinator->address().port));
     if (!data) {
       W5XDE_TRY(data, open_data(asked_.config));
     }
@@ -245,8 +111,28 @@ class CoordinatorProcess {
   }
 
  private:
+  // Whether nothing is left to do; then it has said so.
+  Result<bool> says_finished(const RunFolder& folder, const RunData& data) const {
+    W5XDE_TRY(const auto newest, folder.newest());
+    if (!newest || !is_finished(asked_.config, newest->info(), *data.train, data.evaluation != nullptr))
+      return false;
+    log_.normal("{} is finished, at step {}. To go on, give a larger --epochs, --steps or --seconds",
+                asked_.folder, newest->info().step);
+    return true;
+  }
+
+  Status start_nodes(std::uint16_t port) {
+    return host_->start_nodes({.count = options_.nodes,
+                               .address = {"127.0.0.1", port},
+                               .name = "node",
+                               .device = options_.device,
+                               .cores = options_.cores,
+                               .model_cache = default_model_cache(),
+                               .attempts_max = kLocalAttemptsMax});
+  }
+
   // Before any node computes here: nodes would slow the measurement.
-  Status measure_batch(const Data& data) {
+  Status measure_batch(const RunData& data) {
     RunConfig& config = asked_.config;
     const auto sizes = batch_sizes(config, data.train->samples());
     W5XDE_TRY(trials_, host_->try_batches(model_options(config, *data.train, options_.device),
@@ -346,7 +232,7 @@ class CoordinatorProcess {
   }
 
   const CoordinatorCommand& options_;
-  Asked asked_;
+  RunRequest asked_;
   std::optional<EngineHost> host_;  // before the log: it is forked while this process has one thread
   Log log_;
   AsioLoop loop_;
@@ -374,7 +260,7 @@ void add_coordinator_flags(CLI::App& command, CoordinatorCommand& options) {
 
 Result<ExitCode> run_coordinator(const CoordinatorCommand& options) {
   W5XDE_TRY(const LogTier log, parse_log_tier(options.log));
-  W5XDE_TRY(Asked asked, asked_of(options));
+  W5XDE_TRY(RunRequest asked, RunRequest::read(options.run, options.given));
   W5XDE_TRY(const auto engine, find_engine(options.engine));
   // What nodes of this machine would say, the coordinator says of them.
   const LogTier of_nodes = log == LogTier::verbose ? log : LogTier::silent;
@@ -385,7 +271,7 @@ Result<ExitCode> run_coordinator(const CoordinatorCommand& options) {
   auto code = CoordinatorProcess(options, log, std::move(asked), std::move(host)).run();
   // A start that fails leaves nothing behind.
   std::error_code ignored;
-  if (!code.ok() && is_new && !begun(folder)) std::filesystem::remove_all(folder, ignored);
+  if (!code.ok() && is_new && !is_begun(folder)) std::filesystem::remove_all(folder, ignored);
   return code;
 }
 
