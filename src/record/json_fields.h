@@ -114,7 +114,8 @@ class FieldReader {
   }
   bool read(const std::string& where, const Json& json, std::map<std::string, std::uint64_t>& field) {
     if (!json.is_object()) return false;
-    for (const auto& [key, value] : json.items()) read_at(fmt::format("{}.{}", where, key), value, field[key]);
+    for (const auto& [key, value] : json.items())
+      read_at(fmt::format("{}.{}", where, key), value, field[key]);
     return true;
   }
   bool read(const std::string& where, const Json& json, SlotRanges& ranges) {
