@@ -229,9 +229,9 @@ void LosslessPolicy::measured(const SectionCodec& codec, std::uint64_t raw_bytes
 }
 
 std::string LosslessPolicy::describe() const {
-  if (!(link_ > 0)) return "raw (link rate unknown)";
+  if (!(link_ > 0)) return "uncompressed (link rate unknown)";
   if (current_ != kRaw) {
-    return fmt::format("{} (ratio {:.2f})", to_string(kKinds[current_].codec.lossless),
+    return fmt::format("{} ({:.2f}x smaller)", to_string(kKinds[current_].codec.lossless),
                        1 / ratio(candidates_[current_]));
   }
   bool too_fast = true, known = true;
@@ -242,8 +242,8 @@ std::string LosslessPolicy::describe() const {
     too_fast = false;
     known = known && candidate.is_measured();
   }
-  if (too_fast) return "raw (link too fast)";
-  return known ? "raw (does not compress enough)" : "raw (still measuring)";
+  if (too_fast) return "uncompressed (the link is faster than compressing)";
+  return known ? "uncompressed (does not compress enough)" : "uncompressed (still measuring)";
 }
 
 }  // namespace w5xde

@@ -34,7 +34,7 @@ class LosslessPolicy {
                 double encode_seconds, double decode_seconds,
                 std::span<const std::uint32_t> chunk_bytes = {});
 
-  // "zstd:1 (ratio 1.18)", "raw (link too fast)"
+  // "zstd:1 (1.18x smaller)", "uncompressed (still measuring)"
   std::string describe() const;
 
  private:

@@ -91,14 +91,14 @@ void none_compressible(World& world) {
 TEST(LosslessPolicy, sends_raw_while_the_link_is_not_known) {
   LosslessPolicy policy;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(policy.choose(kPayloadBytes, 0), SectionCodec());
-  EXPECT_EQ(policy.describe(), "raw (link rate unknown)");
+  EXPECT_EQ(policy.describe(), "uncompressed (link rate unknown)");
 }
 
 TEST(LosslessPolicy, does_not_even_try_on_a_link_faster_than_any_codec) {
   World world;
   world.link = 10e9;
   for (int i = 0; i < 500; ++i) EXPECT_EQ(world.send(), "none");
-  EXPECT_EQ(world.policy.describe(), "raw (link too fast)");
+  EXPECT_EQ(world.policy.describe(), "uncompressed (the link is faster than compressing)");
 }
 
 TEST(LosslessPolicy, comes_to_the_best_codec_for_each_link) {
@@ -120,10 +120,10 @@ TEST(LosslessPolicy, says_what_it_does) {
   World world;
   world.link = 1 * kMegabyte;
   (void)world.mostly(60);
-  EXPECT_EQ(world.policy.describe(), "zstd:3 (ratio 1.35)");
+  EXPECT_EQ(world.policy.describe(), "zstd:3 (1.35x smaller)");
   none_compressible(world);
   (void)world.mostly(60);
-  EXPECT_EQ(world.policy.describe(), "raw (does not compress enough)");
+  EXPECT_EQ(world.policy.describe(), "uncompressed (does not compress enough)");
 }
 
 // Invariant 7 of the design, over links from a modem's to a switch's.
@@ -296,7 +296,7 @@ TEST(LosslessPolicy, takes_a_guess_at_decoding_that_nobody_measured) {
     const double saved = 0.2 * bytes / link;
     policy.measured(codec, kPayloadBytes, static_cast<std::uint64_t>(0.8 * bytes), 0.9 * saved, 0);
   }
-  EXPECT_EQ(policy.describe(), "raw (does not compress enough)");
+  EXPECT_EQ(policy.describe(), "uncompressed (does not compress enough)");
 }
 
 }  // namespace

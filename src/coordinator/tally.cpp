@@ -120,7 +120,8 @@ void Tally::stood(NodeId id, const Roster& roster) {
 
 void Tally::feedback_lost(const std::string& name) {
   ++counted_.feedback_lost;
-  event(fmt::format("what {} had still to say of its gradients is lost with it", name));
+  event(fmt::format("{} left without handing over its error feedback: what its codec had held back is lost",
+                    name));
 }
 
 void Tally::record_departure(NodeId id, const std::string& reason) {

@@ -192,12 +192,12 @@ TEST(SummaryText, looks_like_this) {
   cores         desk computed up to 2 slots at once
   standby       2 nodes: node-1 computes with all cores of this machine
   memory        412.0 MB
-  parameters    9f86d081884c7d659a2feaa0c55ad015
+  hash of parameters  9f86d081884c7d659a2feaa0c55ad015
 
-                    loss                                     seconds
-  node   batches   first    last    mean  throughput  ratio  network  compress  compute
-  desk     1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x     1.50      0.25    10.12
-  attic    1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x     1.50      0.25    10.12
+                    loss                                      seconds
+  node   batches   first    last    mean  throughput  ratio  net+wait  compress  compute
+  desk     1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x      1.50      0.25    10.12
+  attic    1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x      1.50      0.25    10.12
 
 audit: 60,000 of 60,000 samples committed exactly once; 3 slots leased again, 1 duplicate dropped
 )");
@@ -250,6 +250,14 @@ TEST(SummaryText, of_one_node_and_of_fifty_fits_a_terminal) {
     EXPECT_EQ(shown, nodes == 50 ? 10 : static_cast<std::ptrdiff_t>(nodes));
     EXPECT_EQ(text.find("  … and 40 more (all in --json)\n") != std::string::npos, nodes == 50);
   }
+}
+
+TEST(SummaryText, says_how_many_nodes_have_another_codec) {
+  Summary summary = some_summary();
+  summary.per_node[1].codec_up = "int8, uncompressed";
+  EXPECT_NE(to_text(summary).find("topk:0.01, raw for desk; not the same for 1 other node (all in --json)"),
+            std::string::npos)
+      << to_text(summary);
 }
 
 TEST(SummaryText, says_loudly_when_samples_are_missing_or_too_many) {

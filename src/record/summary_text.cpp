@@ -104,7 +104,7 @@ std::string nodes_text(const std::vector<NodeSummary>& nodes) {
   const std::size_t shown = nodes.size() > kNodesMax ? kNodesShown : nodes.size();
   std::vector<Row> rows = {
       {"", "", "loss", "", "", "", "", "seconds", "", ""},
-      {"node", "batches", "first", "last", "mean", "throughput", "ratio", "network", "compress", "compute"}};
+      {"node", "batches", "first", "last", "mean", "throughput", "ratio", "net+wait", "compress", "compute"}};
   for (const NodeSummary& node : std::span(nodes).first(shown)) {
     rows.push_back({short_name(node.name), grouped(node.batches), loss_text(node.loss.first),
                     loss_text(node.loss.last), loss_text(node.loss.mean),
@@ -123,7 +123,8 @@ std::string common_text(const std::vector<NodeSummary>& nodes, std::string NodeS
   const auto others =
       std::ranges::count_if(nodes, [&](const NodeSummary& node) { return node.*field != first; });
   if (others == 0) return first;
-  return fmt::format("{} for {}; other for {} more (all in --json)", first, nodes.front().name, others);
+  return fmt::format("{} for {}; not the same for {} (all in --json)", first, nodes.front().name,
+                     counted(static_cast<std::uint64_t>(others), "other node"));
 }
 
 std::string trials_text(const std::vector<BatchTrial>& trials) {
@@ -207,7 +208,7 @@ std::string to_text(const Summary& summary) {
   for (const auto& [why, nodes] : standings(summary.per_node))
     line(why.first, fmt::format("{}: {}", counted(nodes, "node"), why.second));
   line("memory", bytes_text(static_cast<double>(summary.memory_bytes)));
-  line("parameters", summary.parameters_hash);
+  line("hash of parameters", summary.parameters_hash);
   return text + nodes_text(summary.per_node) + "\n" + audit_text(summary.audit);
 }
 
