@@ -84,7 +84,7 @@ def train(flags, nodes, seconds=None):
         command += ["--wait-for", str(len(nodes)), "--json", summary, "--log", "silent", *flags]
         if seconds is not None:
             command += ["--seconds", str(seconds)]
-        processes = [subprocess.Popen([str(word) for word in command])]
+        processes = [subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL)]
         for number, (where, core) in enumerate(nodes):
             join = ["ip", "netns", "exec", where, str(BINARY), "join", ADDRESS, "--name", f"node{number}"]
             join += ["--log", "silent"]

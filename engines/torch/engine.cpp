@@ -20,8 +20,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/random.h"
 #include "blocks.h"
+#include "drawing.h"
 #include "loss.h"
 #include "model.h"
 #include "samples.h"
@@ -77,7 +77,6 @@ class TorchEngine : public Engine {
   // What is not safe before a process forks, once.
   void start();
   Status check_floats(std::size_t floats) const;
-  void seed_generator(std::uint64_t seed);
   // Makes the parameters look at `state`, and the buffers equal to it.
   void bind(std::span<const float> state);
   void set_training(bool training);
@@ -86,6 +85,8 @@ class TorchEngine : public Engine {
   Result<at::Tensor> loss_of(at::Tensor& outputs);
   // The same; `invalid` for a model that was seen to change what nobody tracks. Looks the first times only.
   Result<at::Tensor> watched_loss_of(at::Tensor& outputs, unsigned& times_to_look);
+  // Of a slot in training, with this seed for what it draws.
+  Result<at::Tensor> training_loss(std::span<const float> state, std::uint64_t seed);
   double loss_scale() const;
   void backward(const at::Tensor& loss, double scale);
   // What a slot contributes, where autograd left it: in memory, one for each parameter and buffer.
@@ -108,6 +109,7 @@ class TorchEngine : public Engine {
   at::Tensor root_gradient_;
   std::optional<bool> training_;
   bool started_ = false;
+  bool draws_;  // whether forward() in training may draw: known, seen, or not to be seen on this device
   // A node's first slot is a warm-up with zeros; the second has real samples.
   unsigned training_to_watch_ = 2, evaluations_to_watch_ = 2;
   std::optional<Error> refused_;  // for good: what forward() left behind is still there
@@ -167,7 +169,8 @@ TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, std::un
       model_(std::move(model)),
       description_(std::move(description)),
       samples_(options, model_->sample_dims(), device),
-      root_gradient_(at::ones({}, at::TensorOptions().device(device))) {}
+      root_gradient_(at::ones({}, at::TensorOptions().device(device))),
+      draws_(model_->draws() || !device.is_cpu()) {}
 
 void TorchEngine::start() {
   const auto threads = static_cast<int>(std::max(1U, options_.threads));
@@ -197,16 +200,6 @@ void TorchEngine::start() {
 Status TorchEngine::check_floats(std::size_t floats) const {
   if (floats == description_.floats()) return {};
   return invalid(fmt::format("a block of {} floats for a model of {}", floats, description_.floats()));
-}
-
-void TorchEngine::seed_generator(std::uint64_t seed) {
-  // The generator of CPUs looks at the low 32 bits only; after mixing, all of the seed is in them.
-  const auto set = [mixed = mix(seed)](at::Generator generator) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_current_seed(mixed);
-  };
-  set(at::globalContext().defaultGenerator(at::kCPU));
-  if (!device_.is_cpu()) set(at::globalContext().defaultGenerator(device_));
 }
 
 Status TorchEngine::initialise(std::uint64_t seed, std::span<float> state) {
@@ -373,6 +366,18 @@ void TorchEngine::drop_gradients() {
   for (const auto& named : model_->parameters()) named.tensor.mutable_grad().reset();
 }
 
+Result<at::Tensor> TorchEngine::training_loss(std::span<const float> state, std::uint64_t seed) {
+  bind(state);
+  at::Tensor outputs;
+  {
+    const Drawing drawing(draws_, seed, device_);
+    W5XDE_TRY(at::Tensor loss, watched_loss_of(outputs, training_to_watch_));
+    if (!drawing.surprised()) return loss;
+  }
+  draws_ = true;
+  return training_loss(state, seed);
+}
+
 Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot& slot, Parts& parts) {
   W5XDE_CHECK(samples_.load(slot.samples));
   if (samples_.count() == 0) {
@@ -382,19 +387,9 @@ Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot&
       parts.changes.push_back(at::zeros(named.tensor.sizes(), at::kFloat));
     return Sums{};
   }
-  bind(state);
   set_training(true);
-  // The generator is the whole process's. Nothing is drawn on the way back: masks are kept for it.
-  static std::mutex generator_in_use;
-  std::unique_lock<std::mutex> drawing;
-  if (model_->draws()) {
-    drawing = std::unique_lock(generator_in_use);
-    seed_generator(slot.seed);
-  }
   const at::AutoGradMode recording(true);
-  at::Tensor outputs;
-  W5XDE_TRY(const at::Tensor loss, watched_loss_of(outputs, training_to_watch_));
-  if (drawing) drawing.unlock();
+  W5XDE_TRY(const at::Tensor loss, training_loss(state, slot.seed));
   if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
   const double scale = loss_scale();
   backward(loss, scale);

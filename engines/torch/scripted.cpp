@@ -48,7 +48,7 @@ class Scripted : public Model {
     return run({inputs, targets});
   }
   void train(bool training) override { module_.train(training); }
-  bool draws() const override { return true; }  // nobody knows
+  bool draws() const override { return false; }  // nobody knows: the engine finds out
   at::Tensor buffer_now(std::size_t i) const override { return buffer_slots_[i].tensor(); }
   void bind_buffers() override;
   Fingerprints must_not_change() const override;

@@ -107,6 +107,41 @@ const Case kCases[] = {
     {"convolution.pt", Shape{8, 8}, false},
 };
 
+// Whether a scripted model draws is found out by watching: the slot that shows it is computed again.
+TEST(TorchEngine, a_model_that_draws_for_some_slots_only_draws_from_their_seeds) {
+  Samples quiet(4, Shape{8}, 5, 1), drawing(4, Shape{8}, 5, 2);
+  for (float& value : quiet.inputs) value = -std::abs(value);
+  for (float& value : drawing.inputs) value = std::abs(value);
+  EngineOnTest fresh("sometimes_drops.pt", Shape{8}, 5);
+  const Block first = fresh.contribution(drawing.slot(), 7);
+  EXPECT_EQ(fresh.contribution(drawing.slot(), 7), first);
+  EXPECT_NE(fresh.contribution(drawing.slot(), 8), first);
+
+  EngineOnTest surprised("sometimes_drops.pt", Shape{8}, 5);
+  const Block before = surprised.contribution(quiet.slot(), 3);
+  EXPECT_EQ(surprised.contribution(drawing.slot(), 7), first);
+  EXPECT_EQ(surprised.contribution(quiet.slot(), 4), before);
+}
+
+// The generator is the whole process's: a lane that does not draw yet must not spoil what another one draws.
+TEST(TorchEngine, lanes_draw_from_their_own_slots_seeds) {
+  Samples drawing(4, Shape{8}, 5, 2);
+  for (float& value : drawing.inputs) value = std::abs(value);
+  EngineOnTest alone("sometimes_drops.pt", Shape{8}, 5);
+  std::vector<Block> expected;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) expected.push_back(alone.contribution(drawing.slot(), seed));
+  EngineOnTest one("sometimes_drops.pt", Shape{8}, 5), other("sometimes_drops.pt", Shape{8}, 5);
+  std::atomic<int> wrong = 0;
+  const auto lane = [&](EngineOnTest& engine, std::uint64_t first) {
+    for (std::uint64_t seed = first; seed < expected.size(); seed += 2)
+      if (!(engine.contribution(drawing.slot(), seed) == expected[seed])) ++wrong;
+  };
+  std::thread beside([&] { lane(other, 1); });
+  lane(one, 0);
+  beside.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(TorchEngine, a_contribution_is_added_to_the_sums_of_others_bit_for_bit) {
   for (const Case& test : kCases) {
     SCOPED_TRACE(test.model);

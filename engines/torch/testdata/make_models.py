@@ -131,6 +131,19 @@ class Sometimes(nn.Module):
         return outputs
 
 
+class SometimesDrops(nn.Module):
+    """Draws random numbers for batches with a positive sum."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 5)
+
+    def forward(self, inputs):
+        if bool(inputs.sum() > 0):
+            inputs = nn.functional.dropout(inputs, 0.5, self.training)
+        return self.layer(inputs)
+
+
 class Recurrent(nn.Module):
     """[4, 6] in: four steps of six numbers."""
 
@@ -186,6 +199,7 @@ def main(folder):
     for what in REMEMBERS:
         torch.jit.script(Remembers(what)).save(str(folder / f"remembers_{what.replace(' ', '_')}.pt"))
     torch.jit.script(Sometimes()).save(str(folder / "sometimes.pt"))
+    torch.jit.script(SometimesDrops()).save(str(folder / "sometimes_drops.pt"))
     torch.jit.script(Recurrent()).save(str(folder / "recurrent.pt"))
     torch.jit.script(convolution()).save(str(folder / "convolution.pt"))
     torch.jit.script(nn.Linear(8, 5).double()).save(str(folder / "double.pt"))
