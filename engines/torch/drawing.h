@@ -1,5 +1,5 @@
-// Random numbers of a slot. libtorch has one default generator for the whole process, and a slot must draw from its own
-// seed: slots that draw run one after the other, all others side by side.
+// Random numbers of a slot. libtorch has one default generator for the whole process, and a slot must draw
+// from its own seed: slots that draw run one after the other, all others side by side.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -18,8 +18,8 @@ class Drawing {
   Drawing(const Drawing&) = delete;
   Drawing& operator=(const Drawing&) = delete;
 
-  // Whether a slot that was not to draw has drawn; perhaps it was another one that runs beside it. What was computed does
-  // not count then: compute it again as one that draws.
+  // Whether a slot that was not to draw has drawn; perhaps it was another one that runs beside it. What was
+  // computed does not count then: compute it again as one that draws.
   bool surprised() const;
 
  private:

@@ -41,7 +41,8 @@ class Model {
   virtual at::Tensor forward(const at::Tensor& inputs) = 0;
   virtual at::Tensor own_loss(const at::Tensor& inputs, const at::Tensor& targets);
   virtual void train(bool training) = 0;
-  // Whether forward() in training is known to draw random numbers. What is not known is found out by watching.
+  // Whether forward() in training is known to draw random numbers. What is not known is found out by
+  // watching.
   virtual bool draws() const = 0;
 
   // A model may put other tensors in the place of its buffers: what buffer `i` is after forward(), and

@@ -129,7 +129,8 @@ TEST(TorchEngine, lanes_draw_from_their_own_slots_seeds) {
   for (float& value : drawing.inputs) value = std::abs(value);
   EngineOnTest alone("sometimes_drops.pt", Shape{8}, 5);
   std::vector<Block> expected;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) expected.push_back(alone.contribution(drawing.slot(), seed));
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    expected.push_back(alone.contribution(drawing.slot(), seed));
   EngineOnTest one("sometimes_drops.pt", Shape{8}, 5), other("sometimes_drops.pt", Shape{8}, 5);
   std::atomic<int> wrong = 0;
   const auto lane = [&](EngineOnTest& engine, std::uint64_t first) {

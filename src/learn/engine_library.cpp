@@ -1,6 +1,9 @@
 #include "learn/engine_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -9,6 +12,41 @@
 #include "tensor/parameter_block.h"
 
 namespace w5xde {
+
+namespace {
+
+// Whether loading it wrote into segments that are read-only afterwards.
+bool has_text_relocations(const dl_phdr_info& object) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag == DT_TEXTREL) return true;
+      if (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0) return true;
+    }
+  }
+  return false;
+}
+
+// Loading a library reads all of its symbols and relocations, and never again: of libtorch, 80 MB that would
+// stay mapped. What was never written comes back from the file when it is wanted.
+void let_go_of_read_only_pages() {
+  const auto let_go = [](dl_phdr_info* object, std::size_t, void*) {
+    if (has_text_relocations(*object)) return 0;
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+      if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+      const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
+      const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+      (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    }
+    return 0;
+  };
+  dl_iterate_phdr(let_go, nullptr);
+}
+
+}  // namespace
 
 std::uint64_t fingerprint_of(const ModelDescription& model) {
   return mix(fingerprint_of(*model.parameters) ^ mix(fingerprint_of(*model.buffers)));
@@ -34,6 +72,7 @@ Result<EngineLibrary> EngineLibrary::load(const std::filesystem::path& path, uns
     return incompatible("the engine {} speaks interface {}, this program {}; build both from one tree",
                         path.string(), *interface, kEngineInterface);
   }
+  let_go_of_read_only_pages();
   return EngineLibrary(entry);
 }
 
