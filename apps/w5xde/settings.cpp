@@ -125,8 +125,10 @@ std::string toml_of(const Setting& setting) {
 // What most people set.
 std::vector<Setting> main_settings(RunConfig& c) {
   return {
-      setting("model", "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, or a TorchScript FILE.pt", kFixed,
-              c.model),
+      setting("model",
+              "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, resnet18, vit:PATCH,LAYERS,HEADS,WIDTH, "
+              "gpt:LAYERS,HEADS,WIDTH,CONTEXT, lstm:LAYERS,WIDTH, or a TorchScript FILE.pt",
+              kFixed, c.model),
       setting("data", "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, random:FEATURES,CLASSES", kFixed,
               c.data),
       setting("epochs", "end after this many epochs (1 when no end is given)", kFree, c.epochs),

@@ -61,7 +61,7 @@ class Model {
   std::vector<ModelTensor> buffers_;
 };
 
-// "mlp:10,20,10", "lenet", "lenet:dropout=0.25", "resnet-small"; initialised as PyTorch does, from the
+// "mlp:10,20,10", "gpt:4,4,128,128" and so on (models/built_in.h); initialised as PyTorch does, from the
 // default generator.
 Result<std::unique_ptr<Model>> make_built_in(const ModelOptions& options, at::Device device);
 

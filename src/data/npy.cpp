@@ -1,5 +1,6 @@
 #include "data/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -191,6 +192,21 @@ Result<TensorView> parse_npy(Bytes file) {
     return corrupt("shape {} of {} needs {} bytes, the file has {}; get it again",
                    description.shape->to_string(), name_of(dtype), expected, reader.rest().size());
   return TensorView(reader.rest(), dtype, *description.shape);
+}
+
+std::string npy_header_of(DType dtype, const Shape& shape) {
+  const auto* const known = std::ranges::find(kNumpyNames, dtype, &NumpyName::dtype);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", known->name);
+  for (const std::int64_t dim : shape.dims()) text += fmt::format("{}, ", dim);
+  // Python takes a comma behind the last one, and needs it behind the only one.
+  if (shape.rank() > 0) text.pop_back();
+  text += "), }";
+  constexpr std::size_t kBefore = kMagic.size() + 4;
+  text.resize(align_up(kBefore + text.size() + 1, 64) - kBefore - 1, ' ');
+  text += '\n';
+  std::string header(kMagic);
+  header += {'\x01', '\x00', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  return header + text;
 }
 
 Result<SharedDataset> open_npy(std::string_view place) {

@@ -34,6 +34,20 @@ TEST(NpyTest, a_file_as_numpy_writes_it_is_read) {
   EXPECT_EQ(text_of(tensor->bytes()), memory_of(std::vector<std::int32_t>{1, 2, 3}));
 }
 
+// NumPy itself reads what an evaluation writes in tests/e2e/models_test.cpp.
+TEST(NpyTest, a_header_that_is_written_is_read) {
+  for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 3}, Shape{2, 1, 4, 3}, Shape{0, 7}}) {
+    const std::string header = npy_header_of(DType::f32, shape);
+    EXPECT_EQ(header.size() % 64, 0u);
+    EXPECT_EQ(header.back(), '\n');
+    const std::string file = header + std::string(shape.elements() * 4, 'x');
+    const auto tensor = parse_npy(bytes_of(file));
+    ASSERT_TRUE(tensor.ok()) << tensor.error().message;
+    EXPECT_EQ(tensor->shape(), shape);
+    EXPECT_EQ(tensor->dtype(), DType::f32);
+  }
+}
+
 TEST(NpyTest, version_2_has_a_longer_length) {
   const std::string header = npy_header("|u1", "(2,)");
   std::string file("\x93NUMPY\x02\x00", 8);
