@@ -9,7 +9,7 @@
 
 namespace w5xde::torch_engine {
 
-at::Tensor Model::own_loss(const at::Tensor&, const at::Tensor&) {
+at::Tensor Model::own_loss(Inputs, const at::Tensor&) {
   TORCH_CHECK(false, "this model has no loss of its own");
 }
 
@@ -34,7 +34,7 @@ std::optional<Number> parse_number(std::string_view text) {
 class Mlp : public Model {
  public:
   Mlp(const std::vector<std::int64_t>& sizes, at::Device device) {
-    sample_dims_ = {sizes.front()};
+    input_dims_ = {{sizes.front()}};
     for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
       nn::Linear layer(sizes[i], sizes[i + 1]);
       layer->to(device);
@@ -44,8 +44,8 @@ class Mlp : public Model {
     }
   }
 
-  at::Tensor forward(const at::Tensor& inputs) override {
-    at::Tensor values = inputs;
+  at::Tensor forward(Inputs inputs) override {
+    at::Tensor values = inputs[0];
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       if (i > 0) values.relu_();
       values = at::addmm(layers_[i].bias, values, layers_[i].weight.t());
@@ -179,12 +179,12 @@ class ImageModel : public Model {
  public:
   ImageModel(std::shared_ptr<Net> net, const Image& image, at::Device device) : net_(std::move(net)) {
     net_->to(device);
-    sample_dims_ = {image.channels, image.height, image.width};
+    input_dims_ = {{image.channels, image.height, image.width}};
     for (const auto& item : net_->named_parameters()) parameters_.push_back({item.key(), item.value()});
     for (const auto& item : net_->named_buffers()) buffers_.push_back({item.key(), item.value()});
   }
 
-  at::Tensor forward(const at::Tensor& inputs) override { return net_->forward(inputs); }
+  at::Tensor forward(Inputs inputs) override { return net_->forward(inputs[0]); }
   void train(bool training) override { net_->train(training); }
   bool draws() const override { return net_->draws(); }
 
@@ -200,11 +200,35 @@ Status check_floats(const ModelOptions& options, std::uint64_t floats) {
       fmt::format("'{}' has {} parameters; {} are the most here", options.model, floats, floats_max));
 }
 
+// For models of one input of numbers.
+Status check_numbers(const ModelOptions& options) {
+  if (options.inputs.size() != 1)
+    return invalid(
+        fmt::format("'{}' takes one input, and these samples have {}", options.model, options.inputs.size()));
+  const SampleField& input = options.inputs[0];
+  if (input.kind() == SampleField::Kind::number) return {};
+  return invalid(
+      fmt::format("'{}' takes numbers, and '{}' is ids or flags ({}); store it as f32, or as u8 pixels",
+                  options.model, input.name, name_of(input.dtype)));
+}
+
+// For models that give one row of outputs a sample: how many the loss wants.
+Result<std::int64_t> outputs_of(const ModelOptions& options) {
+  if (options.classes == 0) return static_cast<std::int64_t>(options.targets.shape.elements());
+  if (options.targets.shape.rank() == 0) return std::int64_t{options.classes};
+  return invalid(
+      fmt::format("'{}' gives one class a sample, and the targets of a sample are {}{}", options.model,
+                  options.targets.shape.to_string(),
+                  options.targets.shape.elements() == 1 ? "; save them with array.reshape(-1)" : ""));
+}
+
 Result<std::unique_ptr<Model>> make_mlp(const ModelOptions& options, std::string_view sizes_text,
                                         at::Device device) {
+  W5XDE_CHECK(check_numbers(options));
   std::vector<std::int64_t> sizes;
-  const auto inputs = static_cast<std::int64_t>(options.sample_shape.elements());
-  const std::int64_t outputs = options.classes > 0 ? options.classes : inputs;
+  const Shape& sample_shape = options.inputs[0].shape;
+  const auto inputs = static_cast<std::int64_t>(sample_shape.elements());
+  W5XDE_TRY(const std::int64_t outputs, outputs_of(options));
   const std::string instead = fmt::format("mlp:{},128,{}", inputs, outputs);
   for (std::string_view rest = sizes_text; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
@@ -221,15 +245,16 @@ Result<std::unique_ptr<Model>> make_mlp(const ModelOptions& options, std::string
     return invalid(fmt::format("'{}' needs two sizes or more; type {}", options.model, instead));
   if (sizes.front() != inputs) {
     sizes.front() = inputs;
-    if (options.classes > 0) sizes.back() = options.classes;
+    sizes.back() = outputs;
     return invalid(fmt::format("'{}' does not fit samples of {}, which have {} numbers; type mlp:{}",
-                               options.model, options.sample_shape.to_string(), inputs,
-                               fmt::join(sizes, ",")));
+                               options.model, sample_shape.to_string(), inputs, fmt::join(sizes, ",")));
   }
-  if (options.classes > 0 && sizes.back() != options.classes) {
-    sizes.back() = options.classes;
-    return invalid(fmt::format("'{}' does not fit data of {} classes; type mlp:{}", options.model,
-                               options.classes, fmt::join(sizes, ",")));
+  if (sizes.back() != outputs) {
+    sizes.back() = outputs;
+    const std::string wanted = options.classes > 0 ? fmt::format("data of {} classes", outputs)
+                                                   : fmt::format("targets of {} numbers", outputs);
+    return invalid(
+        fmt::format("'{}' does not fit {}; type mlp:{}", options.model, wanted, fmt::join(sizes, ",")));
   }
   std::uint64_t floats = 0;
   for (std::size_t i = 0; i + 1 < sizes.size(); ++i)
@@ -239,10 +264,12 @@ Result<std::unique_ptr<Model>> make_mlp(const ModelOptions& options, std::string
 }
 
 Result<Image> image_of(const ModelOptions& options, std::int64_t side_min) {
-  const Shape& shape = options.sample_shape;
+  W5XDE_CHECK(check_numbers(options));
+  const Shape& shape = options.inputs[0].shape;
   if (options.classes == 0) {
     return invalid(fmt::format("'{}' classifies, and this data has no classes", options.model));
   }
+  W5XDE_CHECK(outputs_of(options));
   if (shape.rank() != 2 && shape.rank() != 3) {
     return invalid(
         fmt::format("'{}' takes images, [height, width] or [channels, height, width], and these samples are "

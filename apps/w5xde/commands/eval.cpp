@@ -1,7 +1,8 @@
-// w5xde eval: loss and accuracy of a run's checkpoint.
+// w5xde eval: loss, accuracy and perplexity of a run's checkpoint.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/errors.h"
 #include "base/file.h"
@@ -10,6 +11,7 @@
 #include "learn/engine_library.h"
 #include "local_pool/engine_host.h"
 #include "record/run_folder.h"
+#include "record/summary.h"
 #include "settings.h"
 
 namespace w5xde {
@@ -29,16 +31,14 @@ struct EvalOptions {
 
 struct Scores {
   std::uint64_t step = 0;
-  double loss = 0;
-  double accuracy = 0;
   std::uint64_t samples = 0;
-  bool classes = false;  // whether there is an accuracy
+  EvaluationStats stats;
 };
 
-Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, std::uint64_t seed) {
-  W5XDE_TRY(auto set, open_dataset(spec, Split::test, seed));
+Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, const RunConfig& config) {
+  W5XDE_TRY(auto set, open_dataset(spec, Split::test, config.seed, config.ignore_index));
   if (set) return set;
-  return open_dataset(spec, Split::train, seed);
+  return open_dataset(spec, Split::train, config.seed, config.ignore_index);
 }
 
 Result<CheckpointFile> checkpoint_of(const EvalOptions& options, const RunFolder& folder) {
@@ -61,17 +61,21 @@ Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
     W5XDE_CHECK(checkpoint.read("buffers", *model.buffers, state.subspan(model.parameters->floats())));
   }
   Batches batches(data, {.samples = data->samples(), .batch = kBatch, .shuffle = false});
-  Scores scores{.step = checkpoint.info().step, .classes = model.loss == "cross-entropy"};
-  double correct = 0;
+  Scores scores{.step = checkpoint.info().step};
+  Evaluation total;
   for (std::uint64_t slot = 0; slot < batches.sampler().slots_per_epoch(); ++slot) {
-    const auto batch = batches.make(slot, 1);
+    W5XDE_TRY(const Batch batch, batches.make(slot, 1));
     W5XDE_TRY(const Evaluation part, engine.evaluate(state, batch.samples()));
-    scores.loss += part.loss_sum;
-    correct += static_cast<double>(part.correct);
-    scores.samples += part.samples;
+    total.loss_sum += part.loss_sum;
+    total.counted += part.counted;
+    total.correct += part.correct;
+    total.samples += part.samples;
   }
-  scores.loss /= static_cast<double>(scores.samples);
-  scores.accuracy = correct / static_cast<double>(scores.samples);
+  scores.samples = total.samples;
+  scores.stats.loss = total.loss_sum / static_cast<double>(total.samples);
+  if (model.loss != "cross-entropy") return scores;
+  scores.stats.accuracy = static_cast<double>(total.correct) / static_cast<double>(total.counted);
+  if (is_sequence(data->targets())) scores.stats.perplexity = std::exp(scores.stats.loss);
   return scores;
 }
 
@@ -85,9 +89,10 @@ Result<Scores> scores_of(const EvalOptions& options) {
   const std::string spec = !options.data.empty()             ? options.data
                            : !config.evaluation_data.empty() ? config.evaluation_data
                                                              : config.data;
-  W5XDE_TRY(const auto data, evaluation_set(spec, config.seed));
+  W5XDE_TRY(const auto data, evaluation_set(spec, config));
   // The model is made as it was trained, whatever it is evaluated on.
-  W5XDE_TRY(const auto trained_on, open_dataset(config.data, Split::train, config.seed));
+  W5XDE_TRY(const auto trained_on, open_dataset(config.data, Split::train, config.seed, config.ignore_index));
+  W5XDE_CHECK(check_alike(*trained_on, *data));
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";
@@ -97,12 +102,18 @@ Result<Scores> scores_of(const EvalOptions& options) {
 
 Status eval(const EvalOptions& options) {
   W5XDE_TRY(const Scores scores, scores_of(options));
-  const std::string accuracy = scores.classes ? fmt::format("{:.4f}", scores.accuracy) : "null";
-  fmt::print("step {}  samples {}  loss {:.4f}{}\n", scores.step, scores.samples, scores.loss,
-             scores.classes ? "  accuracy " + accuracy : "");
-  return write_text(options.json,
-                    fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n",
-                                scores.step, scores.samples, scores.loss, accuracy));
+  const EvaluationStats& stats = scores.stats;
+  const auto shown = [](const char* name, double value, int digits) {
+    return std::isnan(value) ? "" : fmt::format("  {} {:.{}f}", name, value, digits);
+  };
+  fmt::print("step {}  samples {}  loss {:.4f}{}{}\n", scores.step, scores.samples, stats.loss,
+             shown("accuracy", stats.accuracy, 4), shown("perplexity", stats.perplexity, 3));
+  const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
+  return write_text(
+      options.json,
+      fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}, \"perplexity\": {}}}\n",
+                  scores.step, scores.samples, number(stats.loss), number(stats.accuracy),
+                  number(stats.perplexity)));
 }
 
 }  // namespace
