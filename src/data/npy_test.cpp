@@ -117,24 +117,45 @@ TEST(NpyTest, each_way_to_be_wrong_is_refused_with_its_reason) {
   EXPECT_TRUE(says(refusal_of_header(npy_header("<f4", "(1,)")), "needs 4 bytes, the file has 8"));
 }
 
-TEST(NpyTest, two_files_are_a_data_set) {
+TEST(NpyTest, files_are_a_data_set_whose_targets_are_the_last) {
   const TemporaryFolder folder;
   const std::string inputs = memory_of(std::vector<float>{1, 2, 3, 4});
   write_file(folder / "x.npy", npy_file(npy_header("<f4", "(2, 2)"), inputs));
+  write_file(folder / "mask.npy", npy_file(npy_header("|b1", "(2,)"), std::string("\1\0", 2)));
   write_file(folder / "y.npy",
              npy_file(npy_header("<i8", "(2,)"), memory_of(std::vector<std::int64_t>{4, 0})));
-  const std::string x = (folder / "x.npy").string();
+  const std::string x = (folder / "x.npy").string(), mask = (folder / "mask.npy").string();
   const std::string y = (folder / "y.npy").string();
   const auto data = open_npy(x + "," + y);
   ASSERT_TRUE(data.ok()) << data.error().message;
   EXPECT_EQ((*data)->classes(), 5u);
+  EXPECT_EQ((*data)->inputs()[0].name, "x");
+  EXPECT_EQ((*data)->targets().name, "y");
   EXPECT_EQ(gather_from(**data, {0, 1}).inputs, inputs);
+  EXPECT_EQ((*open_npy(x + "," + y, 4))->classes(), 1u);
 
-  EXPECT_TRUE(says(refusal_of(open_npy(x)), "npy: takes two files with one comma"));
-  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "," + y)), "npy: takes two files with one comma"));
+  const auto two = open_npy(x + "," + mask + "," + y);
+  ASSERT_TRUE(two.ok()) << two.error().message;
+  ASSERT_EQ((*two)->inputs().size(), 2u);
+  EXPECT_EQ((*two)->inputs()[1].name, "mask");
+  EXPECT_EQ(gather_from(**two, {0, 1}).inputs, inputs + std::string("\1\0", 2));
+
+  EXPECT_TRUE(says(refusal_of(open_npy(x)), "npy: takes two files or more"));
+  EXPECT_TRUE(says(refusal_of(open_npy(x + ",")), "npy: takes two files or more"));
+  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + x + "," + y)), "are named 'x'"));
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "s")), "opening " + y + "s: No such file"));
   write_file(folder / "y.npy", "text");
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y)), y + ": this is not a .npy file"));
+}
+
+TEST(NpyTest, an_array_of_a_type_that_is_no_dtype_is_handed_on_with_its_name) {
+  const std::string file = npy_file(npy_header("<u2", "(3,)"), "abcdef");
+  EXPECT_TRUE(says(refusal_of_file(file), "dtype '<u2' is not read"));
+  const auto array = parse_npy_array(bytes_of(file));
+  ASSERT_TRUE(array.ok());
+  EXPECT_EQ(array->dtype, "<u2");
+  EXPECT_EQ(array->shape, Shape{3});
+  EXPECT_EQ(text_of(array->elements), "abcdef");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// w5xde eval: loss and accuracy of a run's checkpoint, and the model's outputs.
+// w5xde eval: loss, accuracy and perplexity of a run's checkpoint, and the model's outputs.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/errors.h"
 #include "base/file.h"
@@ -9,6 +10,7 @@
 #include "commands/trained_run.h"
 #include "coordinator/batches.h"
 #include "data/npy.h"
+#include "record/summary.h"
 #include "settings.h"
 
 namespace w5xde {
@@ -26,16 +28,14 @@ struct EvalOptions {
 
 struct Scores {
   std::uint64_t step = 0;
-  double loss = 0;
-  double accuracy = 0;
   std::uint64_t samples = 0;
-  bool classes = false;  // whether there is an accuracy
+  EvaluationStats stats;
 };
 
-Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, std::uint64_t seed) {
-  W5XDE_TRY(auto set, open_dataset(spec, Split::test, seed));
+Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, const RunConfig& config) {
+  W5XDE_TRY(auto set, open_dataset(spec, Split::test, config.seed, config.ignore_index));
   if (set) return set;
-  return open_dataset(spec, Split::train, seed);
+  return open_dataset(spec, Split::train, config.seed, config.ignore_index);
 }
 
 // The outputs of one batch after the other, as one array of NumPy.
@@ -72,21 +72,25 @@ class OutputFile {
 Result<Scores> evaluate(const TrainedRun& run, const std::shared_ptr<const Dataset>& data,
                         OutputFile* outputs) {
   Batches batches(data, {.samples = data->samples(), .batch = kBatch, .shuffle = false});
-  Scores scores{.step = run.checkpoint.info().step,
-                .classes = run.engine->description().loss == "cross-entropy"};
-  double correct = 0;
+  Scores scores{.step = run.checkpoint.info().step};
+  Evaluation total;
   for (std::uint64_t slot = 0; slot < batches.sampler().slots_per_epoch(); ++slot) {
-    const auto batch = batches.make(slot, 1);
-    W5XDE_TRY(const Evaluation part, run.engine->evaluate(run.state(), batch.samples()));
-    scores.loss += part.loss_sum;
-    correct += static_cast<double>(part.correct);
-    scores.samples += part.samples;
+    W5XDE_TRY(const Batch batch, batches.make(slot, 1));
+    const SlotSamples samples = batch.samples();
+    W5XDE_TRY(const Evaluation part, run.engine->evaluate(run.state(), samples));
+    total.loss_sum += part.loss_sum;
+    total.counted += part.counted;
+    total.correct += part.correct;
+    total.samples += part.samples;
     if (outputs == nullptr) continue;
-    W5XDE_TRY(Outputs given, run.engine->predict(run.state(), batch.samples()));
+    W5XDE_TRY(Outputs given, run.engine->predict(run.state(), samples.inputs));
     W5XDE_CHECK(outputs->add(std::move(given)));
   }
-  scores.loss /= static_cast<double>(scores.samples);
-  scores.accuracy = correct / static_cast<double>(scores.samples);
+  scores.samples = total.samples;
+  scores.stats.loss = total.loss_sum / static_cast<double>(total.samples);
+  if (run.engine->description().loss != "cross-entropy") return scores;
+  scores.stats.accuracy = static_cast<double>(total.correct) / static_cast<double>(total.counted);
+  if (is_sequence(data->targets())) scores.stats.perplexity = std::exp(scores.stats.loss);
   return scores;
 }
 
@@ -95,16 +99,23 @@ Status eval(const EvalOptions& options) {
   const std::string spec = !options.data.empty()                 ? options.data
                            : !run.config.evaluation_data.empty() ? run.config.evaluation_data
                                                                  : run.config.data;
-  W5XDE_TRY(const auto data, evaluation_set(spec, run.config.seed));
+  W5XDE_TRY(const auto data, evaluation_set(spec, run.config));
+  W5XDE_CHECK(check_alike(*run.data, *data));
   OutputFile outputs;
   W5XDE_TRY(const Scores scores, evaluate(run, data, options.outputs.empty() ? nullptr : &outputs));
-  const std::string accuracy = scores.classes ? fmt::format("{:.4f}", scores.accuracy) : "null";
-  fmt::print("step {}  samples {}  loss {:.4f}{}\n", scores.step, scores.samples, scores.loss,
-             scores.classes ? "  accuracy " + accuracy : "");
+  const EvaluationStats& stats = scores.stats;
+  const auto shown = [](const char* name, double value, int digits) {
+    return std::isnan(value) ? "" : fmt::format("  {} {:.{}f}", name, value, digits);
+  };
+  fmt::print("step {}  samples {}  loss {:.4f}{}{}\n", scores.step, scores.samples, stats.loss,
+             shown("accuracy", stats.accuracy, 4), shown("perplexity", stats.perplexity, 3));
   if (!options.outputs.empty()) W5XDE_CHECK(outputs.write(options.outputs));
-  return write_text(options.json,
-                    fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n",
-                                scores.step, scores.samples, scores.loss, accuracy));
+  const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
+  return write_text(
+      options.json,
+      fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}, \"perplexity\": {}}}\n",
+                  scores.step, scores.samples, number(stats.loss), number(stats.accuracy),
+                  number(stats.perplexity)));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // w5xde sample: text from a model that was trained on text.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -55,12 +56,12 @@ std::size_t choose(std::span<const float> scores, double temperature, Random& ra
 
 // The model's scores for what follows `window`, which is no longer than a sample.
 Result<std::vector<float>> scores_after(const TrainedRun& run, std::string_view window) {
-  const std::size_t tokens = run.data->inputs().shape.elements();
+  const std::size_t tokens = run.data->inputs()[0].shape.elements();
   // A model of text looks back only: what stands behind the window has no influence.
   std::vector<std::byte> bytes(tokens);
   std::ranges::copy(bytes_of(window), bytes.begin());
   const Shape one{1, static_cast<std::int64_t>(tokens)};
-  W5XDE_TRY(const Outputs outputs, run.engine->predict(run.state(), {{bytes, DType::u8, one}, {}}));
+  W5XDE_TRY(const Outputs outputs, run.engine->predict(run.state(), {{bytes, DType::u8, one}}));
   const std::size_t classes = run.data->classes();
   if (outputs.shape != Shape{1, static_cast<std::int64_t>(tokens), static_cast<std::int64_t>(classes)}) {
     return invalid("{} gives {} for {} bytes, which is no score for each byte that may follow each",
@@ -79,7 +80,7 @@ Status write_out(std::string_view bytes) {
 Status sample(const SampleOptions& options) {
   W5XDE_TRY(const TrainedRun run, load_trained_run(options.trained));
   W5XDE_CHECK(check(options, run));
-  const std::size_t tokens = run.data->inputs().shape.elements();
+  const std::size_t tokens = run.data->inputs()[0].shape.elements();
   Random random(options.seed);
   std::string text = options.prompt;
   W5XDE_CHECK(write_out(text));
@@ -90,7 +91,8 @@ Status sample(const SampleOptions& options) {
     text += static_cast<char>(choose(*scores, options.temperature, random));
     W5XDE_CHECK(write_out(std::string_view(text).substr(text.size() - 1)));
   }
-  return text.back() == '\n' ? Status() : write_out("\n");
+  // On a terminal the next prompt begins on a line of its own; elsewhere the bytes are what they are.
+  return isatty(STDOUT_FILENO) != 0 ? write_out("\n") : Status();
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ Result<TrainedRun> load_trained_run(const TrainedRunOptions& options) {
   W5XDE_TRY(RunConfig config, config_of(folder));
   W5XDE_TRY(CheckpointFile checkpoint, checkpoint_of(folder, options.checkpoint));
   // The model is made as it was trained, whatever it is used on.
-  W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed));
+  W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed, config.ignore_index));
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";

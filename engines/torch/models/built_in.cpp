@@ -40,8 +40,12 @@ std::optional<double> parse_dropout(std::string_view text) {
 
 }  // namespace
 
-at::Tensor Model::own_loss(const at::Tensor&, const at::Tensor&) {
+at::Tensor Model::own_loss(Inputs, const at::Tensor&) {
   TORCH_CHECK(false, "this model has no loss of its own");
+}
+
+void Model::save(const std::filesystem::path&) const {
+  TORCH_CHECK(false, "this model was not read from a file");
 }
 
 std::optional<std::int64_t> parse_size(std::string_view text) {
@@ -85,12 +89,35 @@ Status check_floats(const ModelOptions& options, double floats) {
       fmt::format("'{}' has {:.0f} parameters; {} are the most here", options.model, floats, floats_max));
 }
 
+Status check_numbers(const ModelOptions& options) {
+  if (options.inputs.size() != 1)
+    return invalid(
+        fmt::format("'{}' takes one input, and these samples have {}", options.model, options.inputs.size()));
+  const SampleField& input = options.inputs[0];
+  if (input.kind() == SampleField::Kind::number) return {};
+  return invalid(
+      fmt::format("'{}' takes numbers, and '{}' is ids or flags ({}); store it as f32, or as u8 pixels",
+                  options.model, input.name, name_of(input.dtype)));
+}
+
+Result<std::int64_t> outputs_of(const ModelOptions& options) {
+  if (options.classes == 0) return static_cast<std::int64_t>(options.targets.shape.elements());
+  if (options.targets.shape.rank() == 0) return std::int64_t{options.classes};
+  return invalid(
+      fmt::format("'{}' gives one class a sample, and the targets of a sample are {}{}", options.model,
+                  options.targets.shape.to_string(),
+                  options.targets.shape.elements() == 1 ? "; save them with array.reshape(-1)" : ""));
+}
+
 Result<std::int64_t> tokens_of(const ModelOptions& options) {
-  if (options.classes > 0 && options.sample_shape.rank() == 1) return options.sample_shape[0];
+  const bool ids = options.inputs.size() == 1 && options.inputs[0].kind() == SampleField::Kind::whole &&
+                   options.inputs[0].shape.rank() == 1 && options.inputs[0].shape[0] > 0;
+  if (ids && options.classes > 0 && options.targets.shape == options.inputs[0].shape)
+    return options.inputs[0].shape[0];
   return invalid(fmt::format(
-      "'{}' is a language model: it takes text, as --data text:FILE has it, or samples of [tokens] "
-      "with as many targets; these samples are {}",
-      options.model, options.sample_shape.to_string()));
+      "'{}' is a language model: it takes --data text:FILE, --data tokens:FILE, or one input of ids "
+      "with a class for each",
+      options.model));
 }
 
 Result<std::unique_ptr<Model>> make_built_in(const ModelOptions& options, at::Device device) {

@@ -49,7 +49,11 @@ Result<Settings> read_settings(const BuiltIn& asked, std::size_t sizes, std::str
 // because no product of sizes overflows in it.
 Status check_floats(const ModelOptions& options, double floats);
 
-// How many tokens a sample of [tokens] has; what to type otherwise is in the error.
+// For models of one input of numbers.
+Status check_numbers(const ModelOptions& options);
+// For models that give one row of outputs a sample: how many the loss wants.
+Result<std::int64_t> outputs_of(const ModelOptions& options);
+// For language models: how many tokens a sample has.
 Result<std::int64_t> tokens_of(const ModelOptions& options);
 
 std::optional<std::int64_t> parse_size(std::string_view text);

@@ -19,7 +19,7 @@ class Gpt : public Model {
  public:
   Gpt(const TransformerOptions& options, std::int64_t vocabulary, std::int64_t context, at::Device device)
       : dropout_(options.dropout) {
-    sample_dims_ = {context};
+    input_dims_ = {{context}};
     Weights weights(device);
     tokens_ = weights.normal("transformer.wte.weight", {vocabulary, options.width}, kDeviation);
     positions_ = weights.normal("transformer.wpe.weight", {context, options.width}, kDeviation);
@@ -40,12 +40,13 @@ class Gpt : public Model {
                 .triu(1);
   }
 
-  at::Tensor forward(const at::Tensor& inputs) override {
-    const std::int64_t samples = inputs.size(0);
-    at::Tensor rows = (at::embedding(tokens_, inputs) + positions_).flatten(0, 1);
+  std::uint64_t vocabulary() const override { return static_cast<std::uint64_t>(tokens_.size(0)); }
+  at::Tensor forward(Inputs inputs) override {
+    const std::int64_t samples = inputs[0].size(0);
+    at::Tensor rows = (at::embedding(tokens_, inputs[0]) + positions_).flatten(0, 1);
     rows = drop(rows, dropout_, training_);
     for (const TransformerBlock& block : blocks_) rows = block.forward(rows, samples, mask_, training_);
-    return at::mm((*norm_)(rows), tokens_.t()).view({samples, inputs.size(1), tokens_.size(0)});
+    return at::mm((*norm_)(rows), tokens_.t()).view({samples, positions_.size(0), tokens_.size(0)});
   }
   void train(bool training) override { training_ = training; }
   bool draws() const override { return dropout_ > 0; }

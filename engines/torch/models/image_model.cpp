@@ -7,10 +7,12 @@
 namespace w5xde::torch_engine {
 
 Result<Image> image_of(const ModelOptions& options, std::int64_t side_min) {
-  const Shape& shape = options.sample_shape;
+  W5XDE_CHECK(check_numbers(options));
+  const Shape& shape = options.inputs[0].shape;
   if (options.classes == 0) {
     return invalid(fmt::format("'{}' classifies, and this data has no classes", options.model));
   }
+  W5XDE_CHECK(outputs_of(options));
   if (shape.rank() != 2 && shape.rank() != 3) {
     return invalid(
         fmt::format("'{}' takes images, [height, width] or [channels, height, width], and these samples are "

@@ -26,12 +26,12 @@ class ImageModel : public Model {
  public:
   ImageModel(std::shared_ptr<Net> net, const Image& image, at::Device device) : net_(std::move(net)) {
     net_->to(device);
-    sample_dims_ = {image.channels, image.height, image.width};
+    input_dims_ = {{image.channels, image.height, image.width}};
     for (const auto& item : net_->named_parameters()) parameters_.push_back({item.key(), item.value()});
     for (const auto& item : net_->named_buffers()) buffers_.push_back({item.key(), item.value()});
   }
 
-  at::Tensor forward(const at::Tensor& inputs) override { return net_->forward(inputs); }
+  at::Tensor forward(Inputs inputs) override { return net_->forward(inputs[0]); }
   void train(bool training) override { net_->train(training); }
   bool draws() const override { return net_->draws(); }
 

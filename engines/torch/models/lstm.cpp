@@ -29,12 +29,15 @@ class Lstm : public Model {
        at::Device device)
       : net_(layers, width, vocabulary) {
     net_.to(device);
-    sample_dims_ = {tokens};
+    input_dims_ = {{tokens}};
     for (const auto& item : net_.named_parameters()) parameters_.push_back({item.key(), item.value()});
   }
 
-  at::Tensor forward(const at::Tensor& inputs) override {
-    return net_.linear->forward(std::get<0>(net_.lstm->forward(net_.embedding->forward(inputs))));
+  std::uint64_t vocabulary() const override {
+    return static_cast<std::uint64_t>(net_.embedding->weight.size(0));
+  }
+  at::Tensor forward(Inputs inputs) override {
+    return net_.linear->forward(std::get<0>(net_.lstm->forward(net_.embedding->forward(inputs[0]))));
   }
   void train(bool training) override { net_.train(training); }
   bool draws() const override { return false; }

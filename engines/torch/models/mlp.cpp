@@ -15,7 +15,7 @@ namespace {
 class Mlp : public Model {
  public:
   Mlp(const std::vector<std::int64_t>& sizes, at::Device device) {
-    sample_dims_ = {sizes.front()};
+    input_dims_ = {{sizes.front()}};
     for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
       torch::nn::Linear layer(sizes[i], sizes[i + 1]);
       layer->to(device);
@@ -25,8 +25,8 @@ class Mlp : public Model {
     }
   }
 
-  at::Tensor forward(const at::Tensor& inputs) override {
-    at::Tensor values = inputs;
+  at::Tensor forward(Inputs inputs) override {
+    at::Tensor values = inputs[0];
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       if (i > 0) values.relu_();
       values = at::addmm(layers_[i].bias, values, layers_[i].weight.t());
@@ -48,9 +48,11 @@ class Mlp : public Model {
 
 Result<std::unique_ptr<Model>> make_mlp(const BuiltIn& asked) {
   const ModelOptions& options = asked.options;
+  W5XDE_CHECK(check_numbers(options));
   std::vector<std::int64_t> sizes;
-  const auto inputs = static_cast<std::int64_t>(options.sample_shape.elements());
-  const std::int64_t outputs = options.classes > 0 ? options.classes : inputs;
+  const Shape& sample_shape = options.inputs[0].shape;
+  const auto inputs = static_cast<std::int64_t>(sample_shape.elements());
+  W5XDE_TRY(const std::int64_t outputs, outputs_of(options));
   const std::string instead = fmt::format("mlp:{},128,{}", inputs, outputs);
   for (std::string_view rest = asked.settings; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
@@ -66,15 +68,16 @@ Result<std::unique_ptr<Model>> make_mlp(const BuiltIn& asked) {
     return invalid(fmt::format("'{}' needs two sizes or more; type {}", options.model, instead));
   if (sizes.front() != inputs) {
     sizes.front() = inputs;
-    if (options.classes > 0) sizes.back() = options.classes;
+    sizes.back() = outputs;
     return invalid(fmt::format("'{}' does not fit samples of {}, which have {} numbers; type mlp:{}",
-                               options.model, options.sample_shape.to_string(), inputs,
-                               fmt::join(sizes, ",")));
+                               options.model, sample_shape.to_string(), inputs, fmt::join(sizes, ",")));
   }
-  if (options.classes > 0 && sizes.back() != options.classes) {
-    sizes.back() = options.classes;
-    return invalid(fmt::format("'{}' does not fit data of {} classes; type mlp:{}", options.model,
-                               options.classes, fmt::join(sizes, ",")));
+  if (sizes.back() != outputs) {
+    sizes.back() = outputs;
+    const std::string wanted = options.classes > 0 ? fmt::format("data of {} classes", outputs)
+                                                   : fmt::format("targets of {} numbers", outputs);
+    return invalid(
+        fmt::format("'{}' does not fit {}; type mlp:{}", options.model, wanted, fmt::join(sizes, ",")));
   }
   double floats = 0;
   for (std::size_t i = 0; i + 1 < sizes.size(); ++i)

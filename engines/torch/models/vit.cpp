@@ -19,7 +19,7 @@ class VisionTransformer : public Model {
   VisionTransformer(const TransformerOptions& options, const Image& image, std::int64_t patch,
                     std::int64_t classes, at::Device device)
       : dropout_(options.dropout), patch_(patch) {
-    sample_dims_ = {image.channels, image.height, image.width};
+    input_dims_ = {{image.channels, image.height, image.width}};
     const std::int64_t patches = (image.height / patch) * (image.width / patch);
     const double numbers = static_cast<double>(image.channels * patch * patch);
     Weights weights(device);
@@ -43,13 +43,14 @@ class VisionTransformer : public Model {
     parameters_ = weights.all();
   }
 
-  at::Tensor forward(const at::Tensor& inputs) override {
-    const std::int64_t samples = inputs.size(0);
-    const std::int64_t down = inputs.size(2) / patch_, across = inputs.size(3) / patch_;
+  at::Tensor forward(Inputs inputs) override {
+    const at::Tensor& images = inputs[0];
+    const std::int64_t samples = images.size(0), channels = images.size(1);
+    const std::int64_t down = images.size(2) / patch_, across = images.size(3) / patch_;
     // Convolving in steps of the kernel's size is a linear layer of the pieces.
-    const at::Tensor pieces = inputs.view({samples, inputs.size(1), down, patch_, across, patch_})
+    const at::Tensor pieces = images.view({samples, channels, down, patch_, across, patch_})
                                   .permute({0, 2, 4, 1, 3, 5})
-                                  .reshape({samples * down * across, inputs.size(1) * patch_ * patch_});
+                                  .reshape({samples * down * across, channels * patch_ * patch_});
     const std::int64_t width = class_token_.size(2);
     at::Tensor rows = at::cat(
         {class_token_.expand({samples, 1, width}),
