@@ -221,7 +221,8 @@ std::string Scripted::try_dims(const ModelOptions& options, at::Device device) {
     for (std::size_t i = 0; i < options.inputs.size(); ++i) {
       const SampleField& field = options.inputs[i];
       inputs.push_back(zeros(input_dims_[i], field.kind()));
-      if (field.ids > 0) inputs.back().fill_(static_cast<std::int64_t>(field.ids - 1));
+      if (field.kind() == SampleField::Kind::whole && field.ids > 0)
+        inputs.back().fill_(static_cast<std::int64_t>(field.ids - 1));
     }
     const auto dims = options.targets.shape.dims();
     const at::Tensor targets =
