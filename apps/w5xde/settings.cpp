@@ -125,10 +125,14 @@ std::string toml_of(const Setting& setting) {
 // What most people set.
 std::vector<Setting> main_settings(RunConfig& c) {
   return {
-      setting("model", "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, or a TorchScript FILE.pt", kFixed,
-              c.model),
-      setting("data", "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, random:FEATURES,CLASSES", kFixed,
-              c.data),
+      setting("model",
+              "mlp:IN,…,OUT, lenet[:dropout=P], resnet-small, resnet18, vit:PATCH,LAYERS,HEADS,WIDTH, "
+              "gpt:LAYERS,HEADS,WIDTH,CONTEXT, lstm:LAYERS,WIDTH, or a TorchScript FILE.pt",
+              kFixed, c.model),
+      setting(
+          "data",
+          "synthetic, idx:FOLDER, npy:X,Y, safetensors:FILE, text:FILE, tokens:FILE, random:FEATURES,CLASSES",
+          kFixed, c.data),
       setting("epochs", "end after this many epochs (1 when no end is given)", kFree, c.epochs),
       setting("steps", "end after this many steps", kFree, c.steps),
       setting("seconds", "end after this many seconds", kFree, c.seconds),
@@ -150,8 +154,10 @@ std::vector<Setting> main_settings(RunConfig& c) {
 std::vector<Setting> training_settings(RunConfig& c) {
   return {
       setting("loss",
-              "auto, cross-entropy, mse, or own: a TorchScript file's forward(inputs, targets) gives it",
+              "auto, cross-entropy, bce, mse, or own: a TorchScript file's forward(inputs, targets) gives it",
               kFixed, c.loss, parse_choice<Loss>),
+      setting("ignore-index", "targets of this class do not count (cross-entropy): none, or as -100", kFixed,
+              c.ignore_index, parse_ignore_index),
       setting("evaluation-data", "what to evaluate on; by default the test split of --data", kFree,
               c.evaluation_data),
       setting("accumulate", "multiplies the slots of a step", kFixed, c.accumulate),

@@ -69,6 +69,8 @@ class TorchEngine : public Engine {
   Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
                        std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
+  Result<Outputs> predict(std::span<const float> state, const SampleInputs& inputs) override;
+  Status save_model(std::span<const float> state, const std::filesystem::path& file) override;
 
  private:
   TorchEngine(const ModelOptions& options, at::Device device, std::unique_ptr<Model> model,
@@ -81,13 +83,12 @@ class TorchEngine : public Engine {
   void bind(std::span<const float> state);
   void set_training(bool training);
 
-  // `outputs` is empty where the model has a loss of its own. The slot's loss is loss_scale() times this.
+  // `outputs` is empty where the model has a loss of its own. The slot's loss is this times the factor.
   Result<at::Tensor> loss_of(at::Tensor& outputs);
   // The same; `invalid` for a model that was seen to change what nobody tracks. Looks the first times only.
   Result<at::Tensor> watched_loss_of(at::Tensor& outputs, unsigned& times_to_look);
   // Of a slot in training, with this seed for what it draws.
   Result<at::Tensor> training_loss(std::span<const float> state, std::uint64_t seed);
-  double loss_scale() const;
   void backward(const at::Tensor& loss, double scale);
   // What a slot contributes, where autograd left it: in memory, one for each parameter and buffer.
   struct Parts {
@@ -101,7 +102,7 @@ class TorchEngine : public Engine {
 
   ModelOptions options_;
   at::Device device_;
-  Loss loss_;
+  LossFunction loss_;
   std::unique_ptr<Model> model_;
   ModelDescription description_;
   SampleTensors samples_;
@@ -135,6 +136,18 @@ Result<at::Device> choose_device(const std::string& name) {
   return invalid(fmt::format("device {} is not available here; type --device cpu or --device auto", name));
 }
 
+// Before any sample is seen: what the data says of its ids.
+Status check_vocabulary(const ModelOptions& options, const Model& model) {
+  if (model.vocabulary() == 0) return {};
+  for (const SampleField& input : options.inputs) {
+    if (input.kind() != SampleField::Kind::whole || input.ids <= model.vocabulary()) continue;
+    return invalid(
+        fmt::format("'{}' has ids up to {}, and '{}' takes 0 to {}; give the model a larger vocabulary",
+                    input.name, input.ids - 1, options.model, model.vocabulary() - 1));
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
                                                   const std::filesystem::path& file) {
   return without_exceptions("making the model", [&]() -> Result<std::unique_ptr<Engine>> {
@@ -143,9 +156,12 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
     ModelOptions options = asked;
     W5XDE_TRY(const at::Device device, choose_device(options.device));
     const bool scripted = !file.empty();
+    if (options.inputs.empty() || options.inputs.size() > kInputsMax)
+      return invalid(fmt::format("samples with {} inputs; 1 to {}", options.inputs.size(), kInputsMax));
     W5XDE_CHECK(check_loss(options, scripted));
     if (options.loss == "auto" && !scripted) options.loss = usual_loss(options.classes);
     W5XDE_TRY(auto model, scripted ? load_scripted(options, file, device) : make_built_in(options, device));
+    W5XDE_CHECK(check_vocabulary(options, *model));
     ModelDescription description{.loss = options.loss};
     W5XDE_TRY(description.parameters, layout_of(model->parameters()));
     W5XDE_TRY(description.buffers, layout_of(model->buffers()));
@@ -165,10 +181,10 @@ TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, std::un
                          ModelDescription description)
     : options_(options),
       device_(device),
-      loss_(kind_of(options.loss)),
+      loss_(options),
       model_(std::move(model)),
       description_(std::move(description)),
-      samples_(options, model_->sample_dims(), device),
+      samples_(options, *model_, device),
       root_gradient_(at::ones({}, at::TensorOptions().device(device))),
       draws_(model_->draws() || !device.is_cpu()) {}
 
@@ -261,28 +277,10 @@ void TorchEngine::set_training(bool training) {
 
 Result<at::Tensor> TorchEngine::loss_of(at::Tensor& outputs) {
   const at::Tensor& targets = samples_.targets();
-  if (loss_ == Loss::own) {
-    at::Tensor loss = model_->own_loss(samples_.inputs(), targets);
-    if (loss.numel() != 1) {
-      return invalid(
-          fmt::format("the model's own loss is a tensor of {}, not one number", c10::str(loss.sizes())));
-    }
-    return loss.reshape({});
-  }
-  outputs = model_->forward(samples_.inputs());
-  if (loss_ == Loss::cross_entropy) {
-    const std::int64_t classes = options_.classes;
-    if (outputs.dim() != 2 || outputs.size(0) != samples_.count() || outputs.size(1) != classes) {
-      return invalid(fmt::format("the model gives {} where cross-entropy over {} classes needs [{}, {}]",
-                                 c10::str(outputs.sizes()), classes, samples_.count(), classes));
-    }
-    return at::nll_loss(at::log_softmax(outputs, 1), targets, {}, at::Reduction::Sum);
-  }
-  if (outputs.numel() != targets.numel()) {
-    return invalid(fmt::format("the model gives {} for targets of {}", c10::str(outputs.sizes()),
-                               c10::str(targets.sizes())));
-  }
-  return at::mse_loss(outputs.reshape(targets.sizes()), targets, at::Reduction::Sum);
+  outputs =
+      loss_.is_own() ? model_->own_loss(samples_.inputs(), targets) : model_->forward(samples_.inputs());
+  W5XDE_CHECK(loss_.check(outputs.sizes(), targets.sizes()));
+  return loss_.tensor(outputs, targets);
 }
 
 Result<at::Tensor> TorchEngine::watched_loss_of(at::Tensor& outputs, unsigned& times_to_look) {
@@ -303,13 +301,6 @@ Result<at::Tensor> TorchEngine::watched_loss_of(at::Tensor& outputs, unsigned& t
       "do not change it in forward; parameters are for the optimizer to change",
       fmt::join(changed, ", ")));
   return *refused_;
-}
-
-double TorchEngine::loss_scale() const {
-  const auto count = static_cast<double>(samples_.count());
-  if (loss_ == Loss::own) return count;
-  if (loss_ == Loss::mse) return count / static_cast<double>(samples_.targets().numel());
-  return 1;
 }
 
 void TorchEngine::backward(const at::Tensor& loss, double scale) {
@@ -391,7 +382,7 @@ Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot&
   const at::AutoGradMode recording(true);
   W5XDE_TRY(const at::Tensor loss, training_loss(state, slot.seed));
   if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
-  const double scale = loss_scale();
+  const double scale = loss_.factor(samples_.targets());
   backward(loss, scale);
   parts.gradients = take_gradients();
   W5XDE_TRY(parts.changes, buffer_changes(state));
@@ -441,13 +432,44 @@ Result<Evaluation> TorchEngine::evaluate(std::span<const float> state, const Slo
     const at::NoGradGuard forward_only;
     at::Tensor outputs;
     W5XDE_TRY(const at::Tensor loss, watched_loss_of(outputs, evaluations_to_watch_));
-    Evaluation evaluation{.loss_sum = loss.item<double>() * loss_scale(),
+    Evaluation evaluation{.loss_sum = loss.item<double>() * loss_.factor(samples_.targets()),
                           .samples = static_cast<std::uint64_t>(samples_.count())};
-    if (loss_ == Loss::cross_entropy) {
-      const at::Tensor correct = outputs.argmax(1).eq(samples_.targets()).sum();
-      evaluation.correct = static_cast<std::uint64_t>(correct.item<std::int64_t>());
-    }
+    loss_.count(outputs, samples_.targets(), evaluation);
     return evaluation;
+  });
+}
+
+Result<Outputs> TorchEngine::predict(std::span<const float> state, const SampleInputs& inputs) {
+  return without_exceptions("computing outputs", [&]() -> Result<Outputs> {
+    start();
+    if (loss_.is_own()) return invalid("the model's forward gives its loss, and no outputs");
+    if (refused_) return *refused_;
+    W5XDE_CHECK(check_floats(state.size()));
+    W5XDE_CHECK(samples_.load_inputs(inputs));
+    bind(state);
+    set_training(false);
+    const at::NoGradGuard forward_only;
+    const at::Tensor given = model_->forward(samples_.inputs()).to(at::kCPU, at::kFloat).contiguous();
+    W5XDE_TRY(const Shape shape, Shape::make({given.sizes().data(), given.sizes().size()}));
+    if (shape.rank() == 0 || shape[0] != samples_.count())
+      return invalid(fmt::format("the model gives {} for {} samples", shape.to_string(), samples_.count()));
+    const float* values = given.data_ptr<float>();
+    return Outputs{shape, {values, values + given.numel()}};
+  });
+}
+
+Status TorchEngine::save_model(std::span<const float> state, const std::filesystem::path& file) {
+  return without_exceptions("saving the model", [&]() -> Status {
+    if (file_values_.empty()) {
+      return invalid(fmt::format("'{}' is built in: no file holds it; export its weights: FILE.safetensors",
+                                 options_.model));
+    }
+    start();
+    W5XDE_CHECK(check_floats(state.size()));
+    bind(state);
+    set_training(false);
+    model_->save(file);
+    return {};
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/random.h"
 
@@ -40,14 +41,22 @@ Samples::Samples(std::int64_t count, const Shape& sample_shape, std::uint32_t cl
 }
 
 SlotSamples Samples::slot() const {
-  return {.inputs = {std::as_bytes(std::span(inputs)), DType::f32, shape},
+  return {.inputs = {{std::as_bytes(std::span(inputs)), DType::f32, shape}},
           .targets = {std::as_bytes(std::span(targets)), DType::i64, Shape{shape[0]}}};
 }
 
-EngineOnTest::EngineOnTest(const std::string& model, const Shape& sample_shape, std::uint32_t classes,
-                           const std::string& loss)
-    : options{.model = model, .loss = loss, .sample_shape = sample_shape, .classes = classes}, state(0) {
-  auto made = torch_library().make(options, model.ends_with(".pt") ? model_file(model) : "");
+ModelOptions options_of(const std::string& model, const Shape& sample_shape, std::uint32_t classes,
+                        const std::string& loss, const Shape& target_shape) {
+  return {
+      .model = model,
+      .loss = loss,
+      .inputs = {{.name = "inputs", .shape = sample_shape}},
+      .targets = {.name = "targets", .dtype = classes > 0 ? DType::i64 : DType::f32, .shape = target_shape},
+      .classes = classes};
+}
+
+EngineOnTest::EngineOnTest(ModelOptions made_with) : options(std::move(made_with)), state(0) {
+  auto made = torch_library().make(options, options.model.ends_with(".pt") ? model_file(options.model) : "");
   if (!made.ok()) throw std::runtime_error(made.error().to_string());
   engine = std::move(made).value();
   state = Block(engine->description().floats());

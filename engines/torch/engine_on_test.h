@@ -45,11 +45,17 @@ struct Samples {
   std::vector<std::int64_t> targets;
 };
 
+// Of samples with one input of f32. Targets are classes as i64 or, where there are none, f32.
+ModelOptions options_of(const std::string& model, const Shape& sample_shape, std::uint32_t classes,
+                        const std::string& loss = "cross-entropy", const Shape& target_shape = {});
+
 // An engine, the state that it begins with, and options to make another.
 struct EngineOnTest {
-  // `model` is a name or, with an end of ".pt", a file.
+  // options.model is a name or, with an end of ".pt", a file.
+  explicit EngineOnTest(ModelOptions made_with);
   EngineOnTest(const std::string& model, const Shape& sample_shape, std::uint32_t classes,
-               const std::string& loss = "cross-entropy");
+               const std::string& loss = "cross-entropy", const Shape& target_shape = {})
+      : EngineOnTest(options_of(model, sample_shape, classes, loss, target_shape)) {}
 
   // Fails the test on an error.
   Block contribution(const SlotSamples& samples, std::uint64_t seed = 1, Sums* sums = nullptr);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,20 +31,28 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // How forward() wants one sample.
-  const std::vector<std::int64_t>& sample_dims() const { return sample_dims_; }
+  // How forward() wants one sample of each input; an input past the end is taken as the data has it.
+  using Dims = std::vector<std::int64_t>;
+  const std::vector<Dims>& input_dims() const { return input_dims_; }
+  // Ids of the inputs are 0 … vocabulary() - 1; 0: the model does not say.
+  virtual std::uint64_t vocabulary() const { return 0; }
   // The leaves that training changes, each once, in the model's order.
   const std::vector<ModelTensor>& parameters() const { return parameters_; }
   // f32 tensors, and i64 scalars, that forward() may change in training.
   const std::vector<ModelTensor>& buffers() const { return buffers_; }
 
-  // [samples, …] to outputs, or to the loss where the model reckons its own from targets.
-  virtual at::Tensor forward(const at::Tensor& inputs) = 0;
-  virtual at::Tensor own_loss(const at::Tensor& inputs, const at::Tensor& targets);
+  // Tensors of [samples, …], in the order of ModelOptions::inputs: numbers as f32, ids as i64, flags as bool.
+  using Inputs = std::span<const at::Tensor>;
+  // To outputs, or to the loss where the model reckons its own from targets.
+  virtual at::Tensor forward(Inputs inputs) = 0;
+  virtual at::Tensor own_loss(Inputs inputs, const at::Tensor& targets);
   virtual void train(bool training) = 0;
   // Whether forward() in training is known to draw random numbers. What is not known is found out by
   // watching.
   virtual bool draws() const = 0;
+
+  // Writes the file that it could have been read from, with what its tensors hold now.
+  virtual void save(const std::filesystem::path& file) const;
 
   // A model may put other tensors in the place of its buffers: what buffer `i` is after forward(), and
   // putting buffers()[i] back before the next.
@@ -57,12 +66,12 @@ class Model {
   virtual Fingerprints must_not_change() const { return {}; }
 
  protected:
-  std::vector<std::int64_t> sample_dims_;
+  std::vector<Dims> input_dims_;
   std::vector<ModelTensor> parameters_;
   std::vector<ModelTensor> buffers_;
 };
 
-// "mlp:10,20,10", "lenet", "lenet:dropout=0.25", "resnet-small"; initialised as PyTorch does, from the
+// "mlp:10,20,10", "gpt:4,4,128,128" and so on (models/built_in.h); initialised as PyTorch does, from the
 // default generator.
 Result<std::unique_ptr<Model>> make_built_in(const ModelOptions& options, at::Device device);
 

@@ -4,8 +4,11 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "model.h"
 #include "w5xde/engine.h"
 #include "w5xde/result.h"
 
@@ -13,32 +16,39 @@ namespace w5xde::torch_engine {
 
 class SampleTensors {
  public:
-  // `dims` is how the model wants a sample of options.sample_shape.
-  SampleTensors(const ModelOptions& options, std::vector<std::int64_t> dims, at::Device device);
+  SampleTensors(const ModelOptions& options, const Model& model, at::Device device);
 
-  // `invalid` unless the samples are what the options promised; labels are all below options.classes.
+  // `invalid` unless the samples are what the options promised; classes and ids are in their range.
   Status load(const SlotSamples& samples);
+  // Without targets, which are then undefined.
+  Status load_inputs(const SampleInputs& inputs);
 
   std::int64_t count() const { return count_; }
-  const at::Tensor& inputs() const { return on_device(inputs_, device_inputs_); }
-  const at::Tensor& targets() const { return on_device(targets_, device_targets_); }
+  Model::Inputs inputs() const { return device_.is_cpu() ? inputs_ : device_inputs_; }
+  const at::Tensor& targets() const { return device_.is_cpu() ? targets_ : device_targets_; }
 
  private:
-  Status load_inputs(const SampleTensor& tensor);
-  Status load_classes(const SampleTensor& tensor);
-  Status load_floats(const SampleTensor& tensor);
-  const at::Tensor& on_device(const at::Tensor& host, const at::Tensor& device) const {
-    return device_.is_cpu() ? host : device;
-  }
+  using Kind = SampleField::Kind;
 
-  Shape sample_shape_;
-  std::uint32_t classes_;
-  bool one_class_a_sample_;
+  // An input, or the targets.
+  struct Part {
+    SampleField field;
+    Kind kind = Kind::number;
+    std::vector<std::int64_t> dims;  // [samples, …] as the model wants it, the first one changing
+    std::uint64_t bound = 0;         // whole numbers are below; 0: any are taken
+    std::optional<std::int64_t> ignored;
+  };
+
+  Status load(Part& part, const SampleTensor& from, at::Tensor& to) const;
+  static Status load_numbers(const Part& part, const SampleTensor& from, at::Tensor& to);
+  Status load_whole(const Part& part, const SampleTensor& from, at::Tensor& to) const;
+
   at::Device device_;
-  std::vector<std::int64_t> input_dims_;   // [samples, …], the first one changing
-  std::vector<std::int64_t> target_dims_;  // of the last slot
+  std::vector<Part> input_parts_;
+  Part target_part_;
   std::int64_t count_ = 0;
-  at::Tensor inputs_, targets_, device_inputs_, device_targets_;
+  std::vector<at::Tensor> inputs_, device_inputs_;
+  at::Tensor targets_, device_targets_;
 };
 
 }  // namespace w5xde::torch_engine

@@ -1,10 +1,13 @@
 // Models from TorchScript files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "fingerprint.h"
@@ -37,41 +40,55 @@ class Scripted : public Model {
   // Finds what training changes.
   Status collect();
   // Whether forward() cannot be called without targets.
-  bool needs_targets() const { return arguments_required() == 2; }
-  // Whether forward() takes as many tensors as the loss needs.
-  Status check_arguments(const ModelOptions& options) const;
+  bool needs_targets(std::size_t inputs) const { return arguments_required() == inputs + 1; }
+  // Decides which tensor is which argument: the argument of its name, or the first that is left.
+  Status place_arguments(const ModelOptions& options);
   // Tries samples as they are and, for images, with a channel in front; remembers what the model takes.
-  Status choose_sample_dims(const ModelOptions& options, at::Device device);
+  Status choose_input_dims(const ModelOptions& options, at::Device device);
 
-  at::Tensor forward(const at::Tensor& inputs) override { return run({inputs}); }
-  at::Tensor own_loss(const at::Tensor& inputs, const at::Tensor& targets) override {
-    return run({inputs, targets});
-  }
+  at::Tensor forward(Inputs inputs) override { return run(inputs, nullptr); }
+  at::Tensor own_loss(Inputs inputs, const at::Tensor& targets) override { return run(inputs, &targets); }
   void train(bool training) override { module_.train(training); }
   bool draws() const override { return false; }  // nobody knows: the engine finds out
   at::Tensor buffer_now(std::size_t i) const override { return buffer_slots_[i].tensor(); }
   void bind_buffers() override;
+  void save(const std::filesystem::path& file) const override { module_.save(file.string()); }
   Fingerprints must_not_change() const override;
 
  private:
+  // Of forward(), `self` first.
+  const std::vector<c10::Argument>& schema() const { return forward_.function().getSchema().arguments(); }
   std::size_t arguments_required() const;
   Status collect_parameter(const std::string& name, const Slot& slot);
   void collect_buffer(const std::string& name, const Slot& slot);
-  at::Tensor run(std::vector<c10::IValue> arguments);
-  std::string try_dims(const std::vector<std::int64_t>& dims, const ModelOptions& options, at::Device device);
+  at::Tensor run(Inputs inputs, const at::Tensor* targets);
+  std::string try_dims(const ModelOptions& options, at::Device device);
 
   torch::jit::Module module_;
   torch::jit::Method forward_;
+  // What each argument of forward() is, but `self`, up to the last that is given: the number of a tensor
+  // (the inputs, then the targets), or none where it has its default.
+  std::vector<std::optional<std::size_t>> arguments_;
   std::vector<ModelTensor> all_parameters_;  // the frozen ones too
   std::vector<Slot> buffer_slots_;
   std::map<std::string, Slot> untracked_;  // by name: all attributes but modules and buffers()
 };
 
-at::Tensor Scripted::run(std::vector<c10::IValue> arguments) {
+at::Tensor Scripted::run(Inputs inputs, const at::Tensor* targets) {
   // The optimising executor watches the first calls and runs other code afterwards: the bits of a
   // contribution would depend on what was computed before it.
   const torch::jit::GraphOptimizerEnabledGuard as_written(false);
-  const c10::IValue result = forward_(std::move(arguments));
+  std::vector<c10::IValue> given;
+  given.reserve(arguments_.size());
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const auto& tensor = arguments_[i];
+    if (!tensor) {
+      given.push_back(*schema()[i + 1].default_value());
+    } else {
+      given.emplace_back(*tensor < inputs.size() ? inputs[*tensor] : *targets);
+    }
+  }
+  const c10::IValue result = forward_(std::move(given));
   TORCH_CHECK(result.isTensor(), "the model's forward gives ", result.tagKind(),
               " where a tensor is expected");
   return result.toTensor();
@@ -147,64 +164,95 @@ Model::Fingerprints Scripted::must_not_change() const {
 
 // Without `self`.
 std::size_t Scripted::arguments_required() const {
-  const auto& arguments = forward_.function().getSchema().arguments();
   return static_cast<std::size_t>(std::ranges::count_if(
-             arguments, [](const auto& argument) { return !argument.default_value(); })) -
+             schema(), [](const auto& argument) { return !argument.default_value(); })) -
          1;
 }
 
-Status Scripted::check_arguments(const ModelOptions& options) const {
-  const auto& arguments = forward_.function().getSchema().arguments();
-  const std::size_t wanted = options.loss == "own" ? 2 : 1;
-  const std::size_t self = 1;
-  if (arguments.size() >= wanted + self && arguments_required() <= wanted) return {};
-  if (wanted == 2) {
-    return invalid(
-        fmt::format("loss 'own' needs a model whose forward(inputs, targets) gives the loss; forward of {} "
-                    "takes {} arguments",
-                    options.model, arguments.size() - self));
+Status Scripted::place_arguments(const ModelOptions& options) {
+  std::vector<std::string> tensors;
+  for (const SampleField& input : options.inputs) tensors.push_back(input.name);
+  if (options.loss == "own") tensors.push_back(options.targets.name);
+  const auto arguments = std::span(schema()).subspan(1);
+  arguments_.assign(arguments.size(), std::nullopt);
+  std::vector<std::size_t> others;  // tensors that are no argument's name
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto named =
+        std::ranges::find_if(arguments, [&](const auto& argument) { return argument.name() == tensors[i]; });
+    if (named == arguments.end()) {
+      others.push_back(i);
+    } else {
+      arguments_[static_cast<std::size_t>(named - arguments.begin())] = i;
+    }
   }
-  return invalid(
-      fmt::format("forward of {} takes {} arguments where forward(inputs) is called; for a model that "
-                  "computes its loss from (inputs, targets) type --loss own",
-                  options.model, arguments.size() - self));
+  auto next = others.begin();
+  for (auto& argument : arguments_) {
+    if (!argument && next != others.end()) argument = *next++;
+  }
+  bool all_given = next == others.end();
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    all_given = all_given && (arguments_[i] || arguments[i].default_value());
+  while (!arguments_.empty() && !arguments_.back()) arguments_.pop_back();
+  if (all_given) return {};
+  const std::string call = fmt::format("forward({})", fmt::join(tensors, ", "));
+  if (options.loss == "own") {
+    return invalid(
+        fmt::format("loss 'own' needs a model whose {} gives the loss; forward of {} takes {} arguments",
+                    call, options.model, arguments.size()));
+  }
+  return invalid(fmt::format(
+      "forward of {} takes {} arguments where {} is called; for a model that computes its loss from "
+      "inputs and targets type --loss own",
+      options.model, arguments.size(), call));
 }
 
-std::string Scripted::try_dims(const std::vector<std::int64_t>& dims, const ModelOptions& options,
-                               at::Device device) {
+// With two samples: numbers and flags are zeros, ids the largest that the data has.
+std::string Scripted::try_dims(const ModelOptions& options, at::Device device) {
   try {
     const at::NoGradGuard forward_only;
-    std::vector<std::int64_t> batch = {2};
-    batch.insert(batch.end(), dims.begin(), dims.end());
-    const at::Tensor outputs = forward(at::zeros(batch, at::TensorOptions().device(device)));
-    const bool classifies = options.loss == "cross-entropy";
-    if (classifies && outputs.sizes() != at::IntArrayRef({2, std::int64_t{options.classes}})) {
-      return fmt::format("two samples give {} where cross-entropy over {} classes needs [2, {}]",
-                         c10::str(outputs.sizes()), options.classes, options.classes);
+    const auto zeros = [&](Dims dims, SampleField::Kind kind) {
+      dims.insert(dims.begin(), 2);
+      const at::ScalarType type = kind == SampleField::Kind::whole  ? at::kLong
+                                  : kind == SampleField::Kind::flag ? at::kBool
+                                                                    : at::kFloat;
+      return at::zeros(dims, at::TensorOptions().device(device).dtype(type));
+    };
+    std::vector<at::Tensor> inputs;
+    for (std::size_t i = 0; i < options.inputs.size(); ++i) {
+      const SampleField& field = options.inputs[i];
+      inputs.push_back(zeros(input_dims_[i], field.kind()));
+      if (field.kind() == SampleField::Kind::whole && field.ids > 0)
+        inputs.back().fill_(static_cast<std::int64_t>(field.ids - 1));
     }
-    return {};
+    const auto dims = options.targets.shape.dims();
+    const at::Tensor targets =
+        zeros({dims.begin(), dims.end()},
+              options.classes > 0 ? SampleField::Kind::whole : SampleField::Kind::number);
+    const at::Tensor outputs = options.loss == "own" ? own_loss(inputs, targets) : forward(inputs);
+    const Status fits = LossFunction(options).check(outputs.sizes(), targets.sizes());
+    return fits.ok() ? "" : fits.error().message;
   } catch (const std::exception& thrown) {
     return first_line(thrown);
   }
 }
 
-Status Scripted::choose_sample_dims(const ModelOptions& options, at::Device device) {
-  const auto dims = options.sample_shape.dims();
-  sample_dims_.assign(dims.begin(), dims.end());
-  // What targets look like is not known here, so a model with a loss of its own cannot be tried.
-  if (options.loss == "own") return {};
-  train(false);
-  std::string refused = try_dims(sample_dims_, options, device);
-  if (!refused.empty() && dims.size() == 2) {
-    sample_dims_.insert(sample_dims_.begin(), 1);
-    if (!try_dims(sample_dims_, options, device).empty())
-      sample_dims_.erase(sample_dims_.begin());
-    else
-      refused.clear();
+Status Scripted::choose_input_dims(const ModelOptions& options, at::Device device) {
+  std::string samples;
+  for (const SampleField& input : options.inputs) {
+    const auto dims = input.shape.dims();
+    input_dims_.emplace_back(dims.begin(), dims.end());
+    samples += fmt::format("{}'{}' of {}{}", samples.empty() ? "" : ", ", input.name, input.shape.to_string(),
+                           input.ids > 0 ? fmt::format(" with ids up to {}", input.ids - 1) : "");
   }
+  train(false);
+  const std::string refused = try_dims(options, device);
   if (refused.empty()) return {};
-  return invalid(fmt::format("{} does not take samples of {}: {}", options.model,
-                             options.sample_shape.to_string(), refused));
+  if (options.inputs.size() == 1 && options.inputs[0].kind() == SampleField::Kind::number &&
+      options.inputs[0].shape.rank() == 2) {
+    input_dims_[0].insert(input_dims_[0].begin(), 1);
+    if (try_dims(options, device).empty()) return {};
+  }
+  return invalid(fmt::format("{} does not take samples of {}: {}", options.model, samples, refused));
 }
 
 }  // namespace
@@ -234,9 +282,10 @@ Result<std::unique_ptr<Model>> load_scripted(ModelOptions& options, const std::f
                     file.string(), first_line(thrown), file.filename().string()));
   }
   W5XDE_CHECK(model->collect());
-  if (options.loss == "auto") options.loss = model->needs_targets() ? "own" : usual_loss(options.classes);
-  W5XDE_CHECK(model->check_arguments(options));
-  W5XDE_CHECK(model->choose_sample_dims(options, device));
+  if (options.loss == "auto")
+    options.loss = model->needs_targets(options.inputs.size()) ? "own" : usual_loss(options.classes);
+  W5XDE_CHECK(model->place_arguments(options));
+  W5XDE_CHECK(model->choose_input_dims(options, device));
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -336,6 +336,7 @@ TEST(TorchEngine, evaluation_changes_nothing_and_counts_the_correct) {
     correct += dropout.engine->evaluate(dropout.state.values(), all.slot())->correct;
   }
   EXPECT_EQ(correct, 50u);
+  EXPECT_EQ(first->counted, 50u);
 }
 
 TEST(TorchEngine, bytes_stand_for_their_255th_and_any_alignment_will_do) {
@@ -353,9 +354,9 @@ TEST(TorchEngine, bytes_stand_for_their_255th_and_any_alignment_will_do) {
   }
   const Block expected = mlp.contribution(samples.slot());
   const Shape shape{6, 8};
-  EXPECT_EQ(expected, mlp.contribution({.inputs = {Bytes(bytes).subspan(1), DType::u8, shape},
+  EXPECT_EQ(expected, mlp.contribution({.inputs = {{Bytes(bytes).subspan(1), DType::u8, shape}},
                                         .targets = {Bytes(labels), DType::u8, Shape{6}}}));
-  EXPECT_EQ(expected, mlp.contribution({.inputs = {Bytes(shifted).subspan(1), DType::f32, shape},
+  EXPECT_EQ(expected, mlp.contribution({.inputs = {{Bytes(shifted).subspan(1), DType::f32, shape}},
                                         .targets = {Bytes(wide).subspan(1), DType::i32, Shape{6}}}));
 }
 
@@ -370,7 +371,7 @@ TEST(TorchEngine, a_slot_without_samples_contributes_nothing) {
 TEST(TorchEngine, what_does_not_fit_is_refused_with_what_to_type_instead) {
   const auto with = [](const char* model, Shape shape, std::uint32_t classes,
                        const char* loss = "cross-entropy") {
-    return ModelOptions{.model = model, .loss = loss, .sample_shape = shape, .classes = classes};
+    return options_of(model, shape, classes, loss);
   };
   EXPECT_TRUE(contains(error_of(with("mlp:10,20,10", kEight, 5)), "type mlp:8,20,5"));
   EXPECT_TRUE(contains(error_of(with("mlp:8,20,10", kEight, 5)), "type mlp:8,20,5"));
@@ -392,7 +393,7 @@ TEST(TorchEngine, what_does_not_fit_is_refused_with_what_to_type_instead) {
   EXPECT_TRUE(contains(error_of(with("mlp:8,5", kEight, 0)), "--loss mse"));
   EXPECT_TRUE(contains(error_of(with("mlp:8,5", kEight, 5, "mse")), "--loss cross-entropy"));
   EXPECT_TRUE(contains(error_of(with("mlp:8,5", kEight, 5, "own")), "no loss of its own"));
-  EXPECT_TRUE(contains(error_of(with("mlp:8,5", kEight, 5, "hinge")), "cross-entropy, mse and own"));
+  EXPECT_TRUE(contains(error_of(with("mlp:8,5", kEight, 5, "hinge")), "bce, cross-entropy, mse and own"));
   ModelOptions elsewhere = with("mlp:8,5", kEight, 5);
   for (const char* device : {"cuda", "mps"}) {
     elsewhere.device = device;
@@ -405,8 +406,7 @@ TEST(TorchEngine, what_does_not_fit_is_refused_with_what_to_type_instead) {
 TEST(TorchEngine, files_that_cannot_be_trained_are_refused) {
   const auto refused = [](const char* file, Shape shape, const char* loss = "cross-entropy",
                           std::uint32_t classes = 5) {
-    return error_of({.model = file, .loss = loss, .sample_shape = shape, .classes = classes},
-                    model_file(file));
+    return error_of(options_of(file, shape, classes, loss), model_file(file));
   };
   EXPECT_TRUE(contains(refused("text.pt", kEight), "torch.jit.script(model).save"));
   EXPECT_TRUE(contains(refused("missing.pt", kEight), "missing.pt"));
@@ -415,7 +415,7 @@ TEST(TorchEngine, files_that_cannot_be_trained_are_refused) {
   EXPECT_TRUE(contains(refused("own_loss.pt", Shape{6}), "--loss own"));
   EXPECT_TRUE(contains(refused("mixed.pt", kEight, "own"), "forward(inputs, targets)"));
   const Error shapes = refused("mixed.pt", Shape{9});
-  EXPECT_TRUE(contains(shapes, "does not take samples of [9]"));
+  EXPECT_TRUE(contains(shapes, "does not take samples of 'inputs' of [9]"));
   EXPECT_TRUE(contains(shapes, "mat1 and mat2 shapes cannot be multiplied")) << shapes.message;
   EXPECT_EQ(shapes.message.find('\n'), std::string::npos);
   EXPECT_TRUE(contains(refused("mixed.pt", kEight, "cross-entropy", 6), "needs [2, 6]"));
@@ -435,9 +435,9 @@ TEST(TorchEngine, bad_samples_are_refused_and_the_next_slot_is_as_ever) {
   }
   const Bytes bytes = std::as_bytes(std::span(good.inputs));
   const SlotSamples slot = good.slot();
-  error_of(mlp, {.inputs = {bytes, DType::f32, Shape{8, 6}}, .targets = slot.targets});
-  error_of(mlp, {.inputs = {bytes, DType::f32, Shape{48}}, .targets = slot.targets});
-  error_of(mlp, {.inputs = {bytes, DType::i32, Shape{6, 8}}, .targets = slot.targets});
+  error_of(mlp, {.inputs = {{bytes, DType::f32, Shape{8, 6}}}, .targets = slot.targets});
+  error_of(mlp, {.inputs = {{bytes, DType::f32, Shape{48}}}, .targets = slot.targets});
+  error_of(mlp, {.inputs = {{bytes, DType::i32, Shape{6, 8}}}, .targets = slot.targets});
   error_of(mlp, {.inputs = slot.inputs, .targets = {bytes.first(24), DType::f32, Shape{6}}});
   error_of(mlp, {.inputs = slot.inputs, .targets = {bytes.first(40), DType::i64, Shape{5}}});
   error_of(mlp, {.inputs = slot.inputs, .targets = {bytes.first(96), DType::i64, Shape{6, 2}}});

@@ -170,10 +170,10 @@ TEST(TorchReference, contributions_of_scripted_models_are_autograd_s) {
 }
 
 TEST(TorchReference, mean_squared_error_is_summed_over_samples) {
-  EngineOnTest on_test("mlp:8,9,6", Shape{8}, 0, "mse");
+  EngineOnTest on_test("mlp:8,9,6", Shape{8}, 0, "mse", Shape{2, 3});
   const Samples samples(7, Shape{8}, 5, 1);
   const Samples wanted(7, Shape{2, 3}, 5, 2);
-  const SlotSamples slot{.inputs = samples.slot().inputs, .targets = wanted.slot().inputs};
+  const SlotSamples slot{.inputs = samples.slot().inputs, .targets = wanted.slot().inputs[0]};
   Tensors tensors = tensors_of(on_test);
   const torch::Tensor loss = 7 * F::mse_loss(mlp(tensors, inputs_of(samples)), inputs_of(wanted).flatten(1));
   loss.backward();
@@ -186,12 +186,13 @@ TEST(TorchReference, mean_squared_error_is_summed_over_samples) {
 }
 
 TEST(TorchReference, a_model_s_own_loss_is_its_mean_times_the_samples) {
-  EngineOnTest floats("own_loss.pt", Shape{6}, 0, "own");
+  EngineOnTest floats("own_loss.pt", Shape{6}, 0, "own", Shape{3});
   const Samples samples(7, Shape{6}, 4, 1);
   const Samples wanted(7, Shape{3}, 4, 2);
   Tensors tensors = tensors_of(floats);
   (linear(tensors, "layer", inputs_of(samples)) - inputs_of(wanted)).abs().sum().backward();
-  const Block block = floats.contribution({.inputs = samples.slot().inputs, .targets = wanted.slot().inputs});
+  const Block block =
+      floats.contribution({.inputs = samples.slot().inputs, .targets = wanted.slot().inputs[0]});
   EXPECT_LE(distance(floats, block, gradients_of(tensors)), 1e-6);
 
   EngineOnTest classes("own_classes.pt", Shape{6}, 4, "own");
@@ -389,7 +390,7 @@ TEST(TorchReference, a_model_scripted_in_python_learns_what_it_learns_there) {
       const std::size_t input_bytes = inputs.byte_count() / steps;
       const std::size_t target_bytes = targets.byte_count() / steps;
       step(on_test, optimizer,
-           {{.inputs = {inputs.bytes().subspan(i * input_bytes, input_bytes), DType::f32, Shape{batch, 8}},
+           {{.inputs = {{inputs.bytes().subspan(i * input_bytes, input_bytes), DType::f32, Shape{batch, 8}}},
              .targets = {targets.bytes().subspan(i * target_bytes, target_bytes), DType::i64, Shape{batch}}}},
            options.learning_rate);
     }

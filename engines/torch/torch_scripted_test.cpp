@@ -122,16 +122,18 @@ TEST(ScriptedModel, a_counter_of_batches_is_never_short) {
 }
 
 TEST(ScriptedModel, the_loss_that_is_asked_for_automatically_is_what_forward_and_the_data_need) {
-  const auto loss_of = [](const char* model, const Shape& shape, std::uint32_t classes) {
-    return EngineOnTest(model, shape, classes, "auto").engine->description().loss;
+  const auto loss_of = [](const char* model, const Shape& shape, std::uint32_t classes,
+                          const Shape& target_shape = {}, const char* loss = "auto") {
+    return EngineOnTest(model, shape, classes, loss, target_shape).engine->description().loss;
   };
-  EXPECT_EQ(loss_of("own_loss.pt", Shape{6}, 0), "own");
+  EXPECT_EQ(loss_of("own_loss.pt", Shape{6}, 0, Shape{3}), "own");
   EXPECT_EQ(loss_of("own_classes.pt", Shape{6}, 4), "own");
   EXPECT_EQ(loss_of("mixed.pt", kEight, 5), "cross-entropy");
-  EXPECT_EQ(loss_of("mixed.pt", kEight, 0), "mse");
+  EXPECT_EQ(loss_of("mixed.pt", kEight, 0, Shape{5}), "mse");
   EXPECT_EQ(loss_of("mlp:8,5", kEight, 5), "cross-entropy");
-  EXPECT_EQ(loss_of("mlp:8,5", kEight, 0), "mse");
-  EXPECT_EQ(EngineOnTest("mlp:8,5", kEight, 0, "mse").engine->description().loss, "mse");
+  EXPECT_EQ(loss_of("mlp:8,5", kEight, 0, Shape{5}), "mse");
+  EXPECT_EQ(loss_of("mlp:8,5", kEight, 0, Shape{5}, "mse"), "mse");
+  EXPECT_EQ(loss_of("mlp:8,5", kEight, 0, Shape{5}, "bce"), "bce");
 }
 
 }  // namespace

@@ -17,12 +17,17 @@ class Softmax final : public Engine {
  public:
   static Result<std::unique_ptr<Engine>> make(const ModelOptions& options, const std::filesystem::path&) {
     if (options.model != "softmax") return invalid("this engine has one model: --model softmax");
-    if (options.classes == 0) return invalid("softmax needs data with classes");
+    if (options.inputs.size() != 1 || options.inputs[0].kind() != SampleField::Kind::number)
+      return invalid("softmax takes one input, of numbers");
+    if (options.classes == 0 || options.targets.shape.rank() > 0)
+      return invalid("softmax needs data with one class a sample");
+    if (options.ignore_index) return invalid("softmax counts every sample; leave out --ignore-index");
     if (options.loss != "auto" && options.loss != "cross-entropy")
       return invalid("softmax has one loss: --loss cross-entropy");
-    const auto features = static_cast<std::int64_t>(options.sample_shape.elements());
+    const Shape& sample = options.inputs[0].shape;
+    const auto features = static_cast<std::int64_t>(sample.elements());
     const std::int64_t classes = options.classes;
-    std::unique_ptr<Softmax> engine(new Softmax(options.sample_shape, options.classes));
+    std::unique_ptr<Softmax> engine(new Softmax(sample, options.classes));
     W5XDE_TRY(engine->description_.parameters,
               BlockLayout::make({{"weight", {classes, features}}, {"bias", {classes}}}, options.floats_max));
     W5XDE_TRY(engine->description_.buffers, BlockLayout::make({}, options.floats_max));
@@ -63,6 +68,7 @@ class Softmax final : public Engine {
       evaluation.loss_sum += sample.loss;
       const auto largest = std::ranges::max_element(sample.shares) - sample.shares.begin();
       if (static_cast<std::size_t>(largest) == sample.label) ++evaluation.correct;
+      ++evaluation.counted;
       ++evaluation.samples;
     }));
     return evaluation;
@@ -108,7 +114,9 @@ class Softmax final : public Engine {
   // Forward for every sample. What comes over the network is checked: its shape, its type, its labels.
   template <class Visit>
   Status each_sample(std::span<const float> state, const SlotSamples& samples, const Visit& visit) const {
-    const auto [inputs, targets] = samples;
+    if (samples.inputs.size() != 1) return invalid("softmax takes one input");
+    const SampleTensor& inputs = samples.inputs[0];
+    const SampleTensor& targets = samples.targets;
     const auto dims = inputs.shape.dims();
     if (dims.empty() || !std::ranges::equal(dims.subspan(1), sample_.dims()))
       return invalid("samples of " + inputs.shape.to_string() + " for a model of " + sample_.to_string());

@@ -39,4 +39,9 @@ constexpr std::string_view name_of(DType dtype) {
   return kNames[static_cast<std::size_t>(dtype) - 1];
 }
 
+constexpr bool is_whole_number(DType dtype) {
+  return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 ||
+         dtype == DType::i64;
+}
+
 }  // namespace w5xde

@@ -12,16 +12,22 @@
 // What training does not change (frozen parameters, constant buffers) is in the model itself.
 #pragma once
 
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "w5xde/block_layout.h"
 #include "w5xde/dtype.h"
 #include "w5xde/result.h"
+#include "w5xde/sample_field.h"
 #include "w5xde/shape.h"
 
 namespace w5xde {
@@ -30,11 +36,14 @@ namespace w5xde {
 // and floats_max, which are a node's own).
 struct ModelOptions {
   std::string model;  // as --model has it: "mlp:10,20,10", "lenet", …, or the name of a model file
-  // "cross-entropy", "mse", "own": the model computes it from targets, or "auto": what the model and the data
-  // ask for.
+  // "cross-entropy", "bce", "mse", "own": the model computes it from targets, or "auto": what the model and
+  // the data ask for.
   std::string loss;
-  Shape sample_shape;           // of one input, without the batch dimension
-  std::uint32_t classes;        // how many, for a model that classifies; 0: targets are not classes
+  std::vector<SampleField> inputs;  // 1 … kInputsMax, in the order in which slots have them
+  SampleField targets;
+  std::uint32_t classes = 0;  // how many the targets number: labels, or a vocabulary; 0: no classes
+  // Targets equal to this do not count (cross-entropy).
+  std::optional<std::int64_t> ignore_index = {};
   unsigned threads = 1;         // for one slot's arithmetic
   std::string device = "auto";  // auto, cpu, cuda, mps
   // A model of more floats is refused, where that can be known before they are allocated: what a peer names
@@ -57,9 +66,33 @@ struct SampleTensor {
   Shape shape = {0};
 };
 
+// A few tensors in a row, without an allocation.
+class SampleInputs {
+ public:
+  SampleInputs() = default;
+  SampleInputs(std::initializer_list<SampleTensor> tensors) {
+    for (const SampleTensor& tensor : tensors) push_back(tensor);
+  }
+
+  void push_back(const SampleTensor& tensor) {
+    assert(size_ < kInputsMax);
+    tensors_[size_++] = tensor;
+  }
+  std::size_t size() const { return size_; }
+  const SampleTensor& operator[](std::size_t i) const { return tensors_[i]; }
+  const SampleTensor* begin() const { return tensors_.data(); }
+  const SampleTensor* end() const { return tensors_.data() + size_; }
+
+ private:
+  std::array<SampleTensor, kInputsMax> tensors_;
+  std::size_t size_ = 0;
+};
+
+// Each tensor is [samples, …]: as ModelOptions describes one sample, with the samples before it. Evaluation
+// may bring numbers in another dtype than training: pixels where the data set has f32, or the other way.
 struct SlotSamples {
-  SampleTensor inputs;   // [samples, …]: f32, or u8, which stands for value / 255
-  SampleTensor targets;  // [samples] of i64, i32 or u8 classes, or [samples, …] of f32
+  SampleInputs inputs;
+  SampleTensor targets;
 };
 
 struct Slot {
@@ -69,7 +102,7 @@ struct Slot {
 
 // What is counted exactly beside a contribution's floats.
 struct Sums {
-  double loss = 0;  // over the samples, added up
+  double loss = 0;  // over the samples, added up; of one with several targets it is their mean
   std::uint64_t samples = 0;
 };
 
@@ -79,8 +112,17 @@ inline Sums add(const Sums& left, const Sums& right) {
 
 struct Evaluation {
   double loss_sum = 0;
-  std::uint64_t correct = 0;  // samples whose largest output is their class
+  // Targets that are classes and count: one a sample, or several. And how many of them the largest output
+  // names.
+  std::uint64_t counted = 0;
+  std::uint64_t correct = 0;
   std::uint64_t samples = 0;
+};
+
+// What a model gives for samples.
+struct Outputs {
+  Shape shape;                // [samples, …]
+  std::vector<float> values;  // row by row
 };
 
 // One model on one device. Used by one thread at a time; several engines of a process may be used at the same
@@ -117,6 +159,16 @@ class Engine {
 
   // With dropout off and buffers as they are.
   virtual Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) = 0;
+
+  // The same without targets. An engine may leave this out.
+  virtual Result<Outputs> predict(std::span<const float> /*state*/, const SampleInputs& /*inputs*/) {
+    return invalid("engine " + name() + " gives no outputs");
+  }
+  // Writes the model with this state as a file that the model's own framework reads, in evaluation mode. An
+  // engine may leave this out.
+  virtual Status save_model(std::span<const float> /*state*/, const std::filesystem::path& /*file*/) {
+    return invalid("engine " + name() + " writes no models; export the weights: FILE.safetensors");
+  }
 };
 
 // What a plug-in exports under the names that W5XDE_EXPORT_ENGINE gives: the interface's number, and a
@@ -126,7 +178,7 @@ using MakeEngine = Result<std::unique_ptr<Engine>>(const ModelOptions& options,
                                                    const std::filesystem::path& model_file);
 
 // Stands for everything above. A plug-in of another number is refused.
-inline constexpr std::uint32_t kEngineInterface = 5;
+inline constexpr std::uint32_t kEngineInterface = 7;
 
 }  // namespace w5xde
 

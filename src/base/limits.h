@@ -38,7 +38,7 @@ struct Limits {
   std::uint64_t leases_held_max = 4096;
   std::uint64_t lease_bytes_held_max = 4 * kGiB;  // samples of leases that are not computed yet
   std::uint64_t model_file_bytes_max = 2 * kGiB;
-  std::uint64_t sample_bytes_max = 256 * kMiB;  // one sample's inputs, as floats
+  std::uint64_t sample_bytes_max = 256 * kMiB;  // one sample, as a model has it
 
   // What nodes that come and go may make a coordinator keep of them.
   std::uint64_t node_names_max = 1024;      // in the summary; those past it are one entry together

@@ -20,7 +20,33 @@ TensorDescriptor descriptor_of(const Dataset::Field& field, std::uint64_t sample
   return {.dtype = field.dtype, .shape = Shape::make({dims.data(), field.shape.rank() + 1}).value()};
 }
 
+// A place for each tensor of a payload at `memory`, which is aligned, and how long the payload is.
+struct Places {
+  std::vector<MutableBytes> tensors;
+  std::uint64_t bytes = 0;
+
+  Places(const TensorList& list, std::byte* memory) {
+    for (const TensorDescriptor& tensor : list) {
+      bytes = align_up(bytes, kPayloadAlignment);
+      tensors.emplace_back(memory + bytes, tensor.byte_count());
+      bytes += tensor.byte_count();
+    }
+  }
+  std::span<const MutableBytes> inputs() const { return std::span(tensors).first(tensors.size() - 1); }
+  MutableBytes targets() const { return tensors.back(); }
+};
+
 }  // namespace
+
+SlotSamples Batch::samples() const {
+  const auto tensor_of = [](const TensorView& view) {
+    return SampleTensor{view.bytes(), view.dtype(), view.shape()};
+  };
+  SlotSamples samples;
+  for (std::size_t i = 0; i + 1 < payload.size(); ++i) samples.inputs.push_back(tensor_of(payload[i]));
+  samples.targets = tensor_of(payload.back());
+  return samples;
+}
 
 // What is being filled looks at the dataset.
 Batches::~Batches() {
@@ -37,8 +63,12 @@ std::shared_ptr<AlignedBuffer> Batches::take_memory() {
   return memory;
 }
 
-std::uint64_t Batches::targets_at(std::uint64_t samples) const {
-  return align_up(samples * dataset_->inputs().sample_bytes(), kPayloadAlignment);
+TensorList Batches::describe(std::uint64_t samples) const {
+  TensorList tensors;
+  tensors.reserve(dataset_->inputs().size() + 1);
+  for (const Dataset::Field& input : dataset_->inputs()) tensors.push_back(descriptor_of(input, samples));
+  tensors.push_back(descriptor_of(dataset_->targets(), samples));
+  return tensors;
 }
 
 Batches::Stock Batches::stock_of(std::uint64_t first, std::uint32_t count) {
@@ -47,36 +77,34 @@ Batches::Stock Batches::stock_of(std::uint64_t first, std::uint32_t count) {
   return stock;
 }
 
-void Batches::fill(Stock& stock, ThreadPool* pool) {
-  const std::uint64_t bytes = targets_at(stock.samples) + stock.samples * dataset_->targets().sample_bytes();
+Status Batches::fill(Stock& stock, ThreadPool* pool) {
+  const TensorList tensors = describe(stock.samples);
   stock.memory = take_memory();
-  std::byte* memory = stock.memory->take(bytes).data();
-  const MutableBytes inputs(memory, stock.samples * dataset_->inputs().sample_bytes());
-  const MutableBytes targets(memory + targets_at(stock.samples),
-                             stock.samples * dataset_->targets().sample_bytes());
+  Places places(tensors, stock.memory->take(payload_bytes_of(tensors)).data());
   std::vector<std::uint32_t> numbers;
   numbers.reserve(stock.samples);
   for (std::uint64_t slot = stock.first; slot < stock.end; ++slot) {
     const auto of_slot = sampler_.samples_of(slot);
     numbers.insert(numbers.end(), of_slot.begin(), of_slot.end());
   }
-  if (pool == nullptr || bytes < kHopBytes) return dataset_->gather(numbers, inputs, targets);
-  const auto filled = std::make_shared<std::promise<void>>();
+  if (pool == nullptr || places.bytes < kHopBytes)
+    return dataset_->gather(numbers, places.inputs(), places.targets());
+  const auto filled = std::make_shared<std::promise<Status>>();
   stock.filled = filled->get_future();
-  pool->submit([filled, dataset = dataset_, memory = stock.memory, numbers = std::move(numbers), inputs,
-                targets]() mutable {
-    dataset->gather(numbers, inputs, targets);
+  pool->submit([filled, dataset = dataset_, memory = stock.memory, numbers = std::move(numbers),
+                places = std::move(places)]() mutable {
+    Status gathered = dataset->gather(numbers, places.inputs(), places.targets());
     memory.reset();  // before anybody hears of it: who finds it free may use it again
-    filled->set_value();
+    filled->set_value(std::move(gathered));
   });
+  return {};
 }
 
 void Batches::prepare(std::uint64_t first, std::uint32_t count) {
   if (count == 0 || stocks_.contains(first)) return;
   Stock stock = stock_of(first, count);
-  const std::uint64_t sample_bytes = dataset_->inputs().sample_bytes() + dataset_->targets().sample_bytes();
-  if (stock.samples * sample_bytes > kStockBytesMax) return;
-  fill(stock, pool_);
+  if (stock.samples * dataset_->sample_bytes() > kStockBytesMax) return;
+  if (!fill(stock, pool_).ok()) return;
   stocks_.emplace(first, std::move(stock));
   if (stocks_.size() <= kStocksMax) return;
   const auto oldest = stocks_.begin();
@@ -84,9 +112,9 @@ void Batches::prepare(std::uint64_t first, std::uint32_t count) {
   stocks_.erase(oldest);
 }
 
-Batch Batches::make_lacking(std::uint64_t first, std::uint32_t count, Work work, KeptSamples& kept) {
+Result<Batch> Batches::make_lacking(std::uint64_t first, std::uint32_t count, Work work, KeptSamples& kept) {
   Batch batch;
-  const std::uint64_t sample_bytes = dataset_->inputs().sample_bytes() + dataset_->targets().sample_bytes();
+  const std::uint64_t sample_bytes = dataset_->sample_bytes();
   std::vector<std::uint32_t> lacking;
   for (std::uint32_t i = 0; i < count; ++i) {
     batch.slot_samples.push_back(sampler_.count_of(first + i));
@@ -95,38 +123,34 @@ Batch Batches::make_lacking(std::uint64_t first, std::uint32_t count, Work work,
       if (batch.numbers.back().kind != SampleNumber::Kind::kept) lacking.push_back(number);
     }
   }
-  batch.tensors = {descriptor_of(dataset_->inputs(), lacking.size()),
-                   descriptor_of(dataset_->targets(), lacking.size())};
+  batch.tensors = describe(lacking.size());
   const auto memory = take_memory();
-  const std::uint64_t targets_at_byte = targets_at(lacking.size());
-  const MutableBytes bytes = memory->take(targets_at_byte + batch.tensors[1].byte_count());
-  const MutableBytes inputs = bytes.first(batch.tensors[0].byte_count());
-  const MutableBytes targets = bytes.subspan(targets_at_byte);
-  dataset_->gather(lacking, inputs, targets);
-  batch.payload = {TensorView(inputs, batch.tensors[0].dtype, batch.tensors[0].shape),
-                   TensorView(targets, batch.tensors[1].dtype, batch.tensors[1].shape)};
+  const MutableBytes bytes = memory->take(payload_bytes_of(batch.tensors));
+  const Places places(batch.tensors, bytes.data());
+  W5XDE_CHECK(dataset_->gather(lacking, places.inputs(), places.targets()));
+  batch.payload = views_of(batch.tensors, bytes);
   batch.memory = memory;
   return batch;
 }
 
-Batch Batches::make(std::uint64_t first, std::uint32_t count) {
+Result<Batch> Batches::make(std::uint64_t first, std::uint32_t count) {
   Stock wanted = stock_of(first, count);
   auto holds = stocks_.upper_bound(first);
   const bool prepared = holds != stocks_.begin() && wanted.end <= (--holds)->second.end;
-  if (!prepared) fill(wanted, nullptr);
+  if (!prepared) W5XDE_CHECK(fill(wanted, nullptr));
   const Stock& stock = prepared ? holds->second : wanted;
-  if (stock.filled.valid()) stock.filled.wait();
+  if (stock.filled.valid()) W5XDE_CHECK(Status(stock.filled.get()));
 
-  Batch batch{.tensors = {descriptor_of(dataset_->inputs(), wanted.samples),
-                          descriptor_of(dataset_->targets(), wanted.samples)},
-              .memory = stock.memory};
+  Batch batch{.tensors = describe(wanted.samples), .memory = stock.memory};
   const std::uint64_t skipped = sampler_.samples_before(first) - sampler_.samples_before(stock.first);
-  const std::byte* inputs = stock.memory->data() + skipped * dataset_->inputs().sample_bytes();
-  const std::byte* targets =
-      stock.memory->data() + targets_at(stock.samples) + skipped * dataset_->targets().sample_bytes();
-  batch.payload = {
-      TensorView({inputs, batch.tensors[0].byte_count()}, batch.tensors[0].dtype, batch.tensors[0].shape),
-      TensorView({targets, batch.tensors[1].byte_count()}, batch.tensors[1].dtype, batch.tensors[1].shape)};
+  const Places places(describe(stock.samples), stock.memory->data());
+  for (std::size_t i = 0; i < batch.tensors.size(); ++i) {
+    const TensorDescriptor& tensor = batch.tensors[i];
+    const Dataset::Field& field = i < dataset_->inputs().size() ? dataset_->inputs()[i] : dataset_->targets();
+    const Bytes rows = places.tensors[i];
+    batch.payload.emplace_back(rows.subspan(skipped * field.sample_bytes(), tensor.byte_count()),
+                               tensor.dtype, tensor.shape);
+  }
   for (std::uint32_t i = 0; i < count; ++i) batch.slot_samples.push_back(sampler_.count_of(first + i));
   return batch;
 }

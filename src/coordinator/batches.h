@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <future>
 #include <map>
@@ -20,17 +19,14 @@ namespace w5xde {
 
 // The samples of some slots in a row.
 struct Batch {
-  TensorList tensors;  // inputs, targets
-  std::array<TensorView, 2> payload;
+  TensorList tensors;  // inputs, then targets
+  std::vector<TensorView> payload;
   std::vector<std::uint32_t> slot_samples;
   std::vector<SampleNumber> numbers;   // none where the payload has all samples
   std::shared_ptr<const void> memory;  // where the payload is
 
   // As an engine takes them.
-  SlotSamples samples() const {
-    return {{payload[0].bytes(), payload[0].dtype(), payload[0].shape()},
-            {payload[1].bytes(), payload[1].dtype(), payload[1].shape()}};
-  }
+  SlotSamples samples() const;
 };
 
 // The samples of leases. A step's are put together before its first lease is made, off the loop's thread
@@ -46,28 +42,28 @@ class Batches {
   Batches& operator=(const Batches&) = delete;
 
   // Slots `first` … `first + count - 1`, counted from the run's first, will be wanted soon. A few such ranges
-  // are kept, the latest; a range that is very large is not.
+  // are kept, the latest; a range that is very large is not. If the data cannot be read, make() says so.
   void prepare(std::uint64_t first, std::uint32_t count);
   // These slots, prepared or not.
-  Batch make(std::uint64_t first, std::uint32_t count);
+  Result<Batch> make(std::uint64_t first, std::uint32_t count);
   // These slots, with those of their samples that a node has not got.
-  Batch make_lacking(std::uint64_t first, std::uint32_t count, Work work, KeptSamples& kept);
+  Result<Batch> make_lacking(std::uint64_t first, std::uint32_t count, Work work, KeptSamples& kept);
 
   const Dataset& dataset() const { return *dataset_; }
   const Sampler& sampler() const { return sampler_; }
 
  private:
-  // Slots whose samples lie side by side: all inputs, then all targets.
+  // Slots whose samples lie side by side: all of one input, then all of the next, then all targets.
   struct Stock {
     std::uint64_t first = 0, end = 0;  // slots
     std::uint64_t samples = 0;
     std::shared_ptr<AlignedBuffer> memory;
-    std::shared_future<void> filled;
+    std::shared_future<Status> filled;
   };
 
   Stock stock_of(std::uint64_t first, std::uint32_t count);
-  void fill(Stock& stock, ThreadPool* pool);
-  std::uint64_t targets_at(std::uint64_t samples) const;
+  Status fill(Stock& stock, ThreadPool* pool);
+  TensorList describe(std::uint64_t samples) const;
   std::shared_ptr<AlignedBuffer> take_memory();
 
   std::shared_ptr<const Dataset> dataset_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/errors.h"
+
 namespace w5xde {
 namespace {
 
@@ -22,7 +24,8 @@ class BatchesTest : public testing::Test {
       for (const std::uint32_t number : sampler.samples_of(slot)) {
         std::array<std::byte, 20> input{};
         std::array<std::byte, 4> target{};
-        data_->gather({&number, 1}, input, target);
+        const MutableBytes place = input;
+        EXPECT_TRUE(data_->gather({&number, 1}, {&place, 1}, target).ok());
         inputs.insert(inputs.end(), input.begin(), input.end());
         targets.insert(targets.end(), target.begin(), target.end());
       }
@@ -44,7 +47,7 @@ class BatchesTest : public testing::Test {
 };
 
 TEST_F(BatchesTest, a_payload_is_the_inputs_of_all_slots_then_their_targets_at_the_next_multiple_of_eight) {
-  const auto batch = batches_.make(3, 3);
+  const auto batch = batches_.make(3, 3).value();
   EXPECT_EQ(batch.slot_samples, (std::vector<std::uint32_t>{9, 9, 9}));
   EXPECT_EQ(batch.tensors, (TensorList{{DType::f32, Shape{27, 5}}, {DType::i32, Shape{27}}}));
   EXPECT_EQ(payload_bytes_of(batch.payload), 544u + 27 * 4);  // 540 bytes of inputs, 4 of padding
@@ -52,17 +55,17 @@ TEST_F(BatchesTest, a_payload_is_the_inputs_of_all_slots_then_their_targets_at_t
 }
 
 TEST_F(BatchesTest, the_last_slot_of_an_epoch_has_what_is_left_and_the_next_begins_another) {
-  const auto batch = batches_.make(10, 4);
+  const auto batch = batches_.make(10, 4).value();
   EXPECT_EQ(batch.slot_samples, (std::vector<std::uint32_t>{9, 2, 9, 9}));
   EXPECT_EQ(batch.tensors[0].shape, (Shape{29, 5}));
   EXPECT_EQ(bytes_of_batch(batch), plain(10, 4));
 }
 
 TEST_F(BatchesTest, however_slots_are_put_together_their_samples_are_the_same) {
-  const auto whole = batches_.make(8, 4);
+  const auto whole = batches_.make(8, 4).value();
   std::vector<std::byte> inputs;
   for (std::uint64_t slot = 8; slot < 12; ++slot) {
-    const auto one = batches_.make(slot, 1);
+    const auto one = batches_.make(slot, 1).value();
     const Bytes part = one.payload[0].bytes();
     inputs.insert(inputs.end(), part.begin(), part.end());
   }
@@ -72,7 +75,7 @@ TEST_F(BatchesTest, however_slots_are_put_together_their_samples_are_the_same) {
 TEST_F(BatchesTest, memory_is_used_again_but_never_while_somebody_holds_the_batch) {
   std::vector<std::pair<Batch, std::uint64_t>> held;
   for (std::uint64_t round = 0; round < 100; ++round) {  // more than are kept for use again
-    held.emplace_back(batches_.make(round, 2), round);
+    held.emplace_back(batches_.make(round, 2).value(), round);
     if (round % 3 == 0) held.erase(held.begin() + static_cast<std::ptrdiff_t>(round % held.size()));
   }
   std::set<const std::byte*> places;
@@ -82,26 +85,26 @@ TEST_F(BatchesTest, memory_is_used_again_but_never_while_somebody_holds_the_batc
   }
   const std::byte* place = held.front().first.payload[0].bytes().data();
   held.erase(held.begin());
-  EXPECT_EQ(batches_.make(7, 1).payload[0].bytes().data(), place) << "what is free is taken first";
+  EXPECT_EQ(batches_.make(7, 1).value().payload[0].bytes().data(), place) << "what is free is taken first";
 }
 
 TEST_F(BatchesTest, slots_that_were_prepared_are_not_copied_again) {
   batches_.prepare(24, 8);
-  const auto whole = batches_.make(24, 8);
-  const auto part = batches_.make(26, 2), again = batches_.make(26, 2);
+  const auto whole = batches_.make(24, 8).value();
+  const auto part = batches_.make(26, 2).value(), again = batches_.make(26, 2).value();
   EXPECT_EQ(part.payload[0].bytes().data(), whole.payload[0].bytes().data() + 2 * 9 * 20);
   EXPECT_EQ(part.payload[0].bytes().data(), again.payload[0].bytes().data());
   EXPECT_EQ(bytes_of_batch(part), plain(26, 2));
   // Across the end of what is prepared, and of the epoch.
-  EXPECT_EQ(bytes_of_batch(batches_.make(30, 8)), plain(30, 8));
-  EXPECT_EQ(bytes_of_batch(batches_.make(20, 8)), plain(20, 8));
+  EXPECT_EQ(bytes_of_batch(batches_.make(30, 8).value()), plain(30, 8));
+  EXPECT_EQ(bytes_of_batch(batches_.make(20, 8).value()), plain(20, 8));
 }
 
 TEST_F(BatchesTest, what_is_prepared_stays_as_it_is_while_a_lease_holds_it) {
   std::vector<std::pair<Batch, std::uint64_t>> held;
   for (std::uint64_t first = 0; first < 400; first += 4) {
     batches_.prepare(first + 4, 4);
-    held.emplace_back(batches_.make(first + 1, 2), first + 1);
+    held.emplace_back(batches_.make(first + 1, 2).value(), first + 1);
     if (held.size() > 20) held.erase(held.begin());
     for (const auto& [batch, slot] : held) ASSERT_EQ(bytes_of_batch(batch), plain(slot, 2)) << slot;
   }
@@ -114,10 +117,93 @@ TEST(Batches, large_steps_are_prepared_on_another_thread) {
   Batches ahead(data, options, &pool), plain(data, options);
   for (std::uint64_t step = 0; step < 30; ++step) {
     ahead.prepare((step + 1) * 8, 8);
-    const Batch batch = ahead.make(step * 8 + 2, 2), expected = plain.make(step * 8 + 2, 2);
+    const Batch batch = ahead.make(step * 8 + 2, 2).value(), expected = plain.make(step * 8 + 2, 2).value();
     for (const std::size_t i : {0u, 1u}) {
       ASSERT_TRUE(std::ranges::equal(batch.payload[i].bytes(), expected.payload[i].bytes())) << step;
     }
+  }
+}
+
+// Two inputs and a target, whose bytes say which sample they are of. Sample 13 cannot be read.
+class Unreadable final : public Dataset {
+ public:
+  explicit Unreadable(std::int64_t pixels = 3)
+      : inputs_{Field{.name = "image", .dtype = DType::u8, .shape = {pixels}, .pixels = true},
+                Field{.name = "position", .dtype = DType::f64, .shape = {2}}} {}
+
+  std::uint64_t samples() const override { return 20; }
+  std::span<const Field> inputs() const override { return inputs_; }
+  const Field& targets() const override { return targets_; }
+  std::uint32_t classes() const override { return 20; }
+  Status gather(std::span<const std::uint32_t> numbers, std::span<const MutableBytes> inputs,
+                MutableBytes targets) const override {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] == 13 && !mended) return corrupt("image 13 is damaged");
+      const auto sample = static_cast<std::byte>(numbers[i]);
+      const auto fill = [&](MutableBytes place, const Field& field) {
+        std::ranges::fill(place.subspan(i * field.sample_bytes(), field.sample_bytes()), sample);
+      };
+      for (std::size_t k = 0; k < inputs.size(); ++k) fill(inputs[k], inputs_[k]);
+      fill(targets, targets_);
+    }
+    return {};
+  }
+
+  bool mended = false;
+
+ private:
+  const std::array<Field, 2> inputs_;
+  const Field targets_ = {.name = "targets", .dtype = DType::i64, .shape = {}};
+};
+
+TEST(Batches, a_sample_that_cannot_be_read_is_an_error_and_can_be_read_once_it_is_mended) {
+  const auto data = std::make_shared<Unreadable>();
+  Batches batches(data, {.samples = 20, .batch = 4, .shuffle = false});
+  batches.prepare(2, 3);
+  EXPECT_TRUE(batches.make(2, 1).ok());
+  const auto refused = batches.make(3, 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().to_string(), "corrupt: image 13 is damaged");
+  KeptSamples kept;
+  EXPECT_EQ(batches.make_lacking(3, 1, Work::train, kept).error().message, "image 13 is damaged");
+  data->mended = true;
+  EXPECT_TRUE(batches.make(3, 1).ok());
+}
+
+TEST(Batches, what_cannot_be_read_on_another_thread_is_an_error_for_those_who_wait_for_it) {
+  ThreadPool pool(1);
+  const auto data = std::make_shared<Unreadable>(100'000);
+  Batches batches(data, {.samples = 20, .batch = 4, .shuffle = false}, &pool);
+  batches.prepare(2, 3);
+  for (int times = 0; times < 2; ++times) {
+    const auto refused = batches.make(2, 1);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().message, "image 13 is damaged");
+  }
+}
+
+TEST(Batches, several_inputs_lie_one_after_the_other_and_the_targets_last) {
+  const auto data = std::make_shared<Unreadable>();
+  data->mended = true;
+  Batches batches(data, {.samples = 20, .batch = 5, .shuffle = false});
+  batches.prepare(0, 4);
+  KeptSamples kept;
+  const Batch prepared = batches.make(1, 2).value(),
+              lacking = batches.make_lacking(1, 2, Work::train, kept).value();
+  for (const Batch* batch : {&prepared, &lacking}) {
+    EXPECT_EQ(batch->tensors,
+              (TensorList{{DType::u8, Shape{10, 3}}, {DType::f64, Shape{10, 2}}, {DType::i64, Shape{10}}}));
+    ASSERT_EQ(batch->payload.size(), 3u);
+    for (const TensorView& view : batch->payload) {
+      const std::size_t bytes = view.byte_count() / 10;
+      for (std::size_t i = 0; i < view.byte_count(); ++i)
+        ASSERT_EQ(view.bytes()[i], static_cast<std::byte>(5 + i / bytes));
+    }
+    const SlotSamples samples = batch->samples();
+    ASSERT_EQ(samples.inputs.size(), 2u);
+    EXPECT_EQ(samples.inputs[1].shape, (Shape{10, 2}));
+    EXPECT_EQ(samples.inputs[1].bytes.data(), batch->payload[1].bytes().data());
+    EXPECT_EQ(samples.targets.dtype, DType::i64);
   }
 }
 

@@ -16,8 +16,6 @@ namespace {
 // How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
 // parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);
-// How long peers have to hear the last word when the run has ended.
-constexpr auto kFarewellPatience = std::chrono::seconds(30);
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;
 
@@ -167,13 +165,15 @@ Status Coordinator::fed_back(Session& session, const Feedback& about, std::span<
 // Leases go out, contributions come in.
 
 void Coordinator::pump() {
-  if (!running() || training_.busy()) return;
+  if (!running() || training_.busy() || failure_) return;
   // Each that waits for the gate is as large as the model.
   round_->pause_training(!gate_open() && training_.waiting() >= kWaitingPerNode * round_->nodes());
   for (const Grant& grant : round_->grants(loop_.now())) {
     if (stopping()) stop_asked_ = loop_.now();  // it is for a step that is to be ended
     Session& session = sessions_.at(grant.node);
-    session.close_unless(transfers_->send_lease(session, grant));
+    auto batch = transfers_->make_batch(session, grant);
+    if (!batch.ok()) return fail_once_saved(std::move(batch).error().within("reading the data"));
+    session.close_unless(transfers_->send_lease(session, grant, *std::move(batch)));
   }
 }
 
@@ -439,7 +439,14 @@ void Coordinator::fail(Error error) {
   end(std::move(error));
 }
 
+void Coordinator::fail_once_saved(Error error) {
+  if (step_must_end()) return fail(std::move(error));  // it cannot be: its samples are missing
+  failure_ = std::move(error);
+  stop(failure_->message);
+}
+
 void Coordinator::end(Status status) {
+  if (status.ok() && failure_) status = *failure_;
   if (running()) tally_.record_steps(report().progress());
   sessions_.each_ready([this](const Session& session) { tally_.stood(session.id(), round_->roster()); });
   tally_.end(offer_ ? report().working() : 0);
@@ -464,16 +471,7 @@ void Coordinator::conclude(Status status) {
   outcome_ = std::move(status);
 }
 
-bool Coordinator::nodes_gone() const {
-  return sessions_.empty() || (outcome_ && loop_.now() - tally_.ended() >= kFarewellPatience);
-}
-
 // What is told about it.
-
-RunReport Coordinator::report() const {
-  return {options_.run, options_.config, loop_,     sessions_,           tally_,
-          training_,    *round_,         *samples_, transfers_->codecs()};
-}
 
 StatusReport Coordinator::status() {
   StatusReport status{.run = options_.run, .mode = std::string(name_of(options_.config.mode))};

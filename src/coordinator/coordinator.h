@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,7 +71,9 @@ class Coordinator final : private Session::Host, private Training::Host {
   // Some nodes are done with the step, and wait for the others.
   bool step_ends_soon() const { return running() && round_->front_ends_soon(); }
   // Every peer has closed its end, or is not waited for any longer.
-  bool nodes_gone() const;
+  bool nodes_gone() const {
+    return sessions_.empty() || (outcome_ && loop_.now() - tally_.ended() >= kFarewellPatience);
+  }
 
   // Whether its books balance and its queues are within their bounds. For tests.
   Status check_books() const;
@@ -168,10 +171,17 @@ class Coordinator final : private Session::Host, private Training::Host {
   bool run_over() const;
   void try_finish();
   void fail(Error error);
+  void fail_once_saved(Error error);
   void end(Status status);
   void conclude(Status status);
 
-  RunReport report() const;
+  RunReport report() const {
+    return {options_.run, options_.config, loop_,     sessions_,           tally_,
+            training_,    *round_,         *samples_, transfers_->codecs()};
+  }
+
+  // How long peers have to hear the last word when the run has ended.
+  static constexpr auto kFarewellPatience = std::chrono::seconds(30);
 
   Loop& loop_;
   const Options options_;
@@ -193,6 +203,7 @@ class Coordinator final : private Session::Host, private Training::Host {
 
   Phase phase_ = Phase::waiting;
   std::optional<Status> outcome_;
+  std::optional<Error> failure_;       // which the run ends with, once what is committed is saved
   std::optional<Instant> stop_asked_;  // or when what it waits for last went on
   Evaluations evaluations_;
   Tally tally_;

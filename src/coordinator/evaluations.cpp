@@ -21,16 +21,18 @@ Evaluations::Outcome Evaluations::finish(const Evaluated& of) {
   // Along the tree: how the slots were cut into leases must not show.
   Reduction tree(options_.slots, 0);
   std::vector<Reduction::Buffer> none;
-  double correct = 0;
+  double counted = 0, correct = 0;
   for (const auto& [slot, part] : parts_) {
     const Sums part_sums{part.loss_sum, part.samples};
     (void)tree.add(part.block, std::make_unique<AlignedBuffer>(), part_sums, nullptr, none);
+    counted += static_cast<double>(part.counted);
     correct += static_cast<double>(part.correct);
   }
   Sums sums;
   (void)tree.take(sums);
   const auto samples = static_cast<double>(sums.samples);
-  stats_ = {.loss = sums.loss / samples, .accuracy = options_.classifies ? correct / samples : kUnknown};
+  stats_ = {.loss = sums.loss / samples, .accuracy = options_.classifies ? correct / counted : kUnknown};
+  if (options_.sequences) stats_.perplexity = std::exp(stats_.loss);
   of_ = of;
   const Kind kind = kind_;
   leave();

@@ -14,8 +14,9 @@ namespace w5xde {
 class Evaluations {
  public:
   struct Options {
-    std::uint32_t slots = 0;  // 0: there is nothing to evaluate with
-    bool classifies = false;
+    std::uint32_t slots = 0;          // 0: there is nothing to evaluate with
+    bool classifies = false;          // it has an accuracy
+    bool sequences = false;           // of classes: it has a perplexity
     double target_accuracy = 0;       // 0: there is no target
     std::optional<double> best_loss;  // of the checkpoint that is saved as the best
   };

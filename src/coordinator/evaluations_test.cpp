@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace w5xde {
 namespace {
 
@@ -17,6 +19,7 @@ Evaluations::Outcome evaluate(Evaluations& evaluations, Kind kind, const Evaluat
     part.block = {slot, 1};
     part.loss_sum = loss * 10;
     part.samples = 10;
+    part.counted = 10;
     part.correct = correct / 2;
     evaluations.add(part);
   }
@@ -33,6 +36,15 @@ TEST(Evaluations, its_loss_and_accuracy_are_means_over_all_samples) {
   EXPECT_FALSE(evaluations.in_progress());
   EXPECT_TRUE(evaluations.is_exactly_of(3));
   EXPECT_FALSE(evaluations.is_of(4));
+}
+
+TEST(Evaluations, accuracy_is_the_share_of_targets_that_count_and_perplexity_follows_from_the_loss) {
+  Evaluations evaluations({.slots = 1, .classifies = true, .sequences = true});
+  evaluations.begin(Kind::on_the_way);
+  evaluations.add({.block = {0, 1}, .samples = 10, .loss_sum = 20, .counted = 640, .correct = 160});
+  const auto stats = evaluations.finish({.version = 1}).stats;
+  EXPECT_DOUBLE_EQ(stats.accuracy, 0.25);
+  EXPECT_DOUBLE_EQ(stats.perplexity, std::exp(2.0));
 }
 
 TEST(Evaluations, a_target_in_sight_is_reached_or_missed_by_the_evaluation_that_decides) {

@@ -68,17 +68,16 @@ bool LeaseSamples::uses_cache(bool local, double bytes_per_second) const {
 }
 
 std::uint64_t LeaseSamples::bytes() const {
-  const Dataset& data = training_.dataset();
-  return data.samples() * (data.inputs().sample_bytes() + data.targets().sample_bytes());
+  return training_.dataset().samples() * training_.dataset().sample_bytes();
 }
 
-Batch LeaseSamples::make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept) {
+Result<Batch> LeaseSamples::make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept) {
   return batches_of(grant.work)
       .make_lacking(first_slot_of(grant, steps), grant.block.slot_count, grant.work, kept);
 }
 
 // A step's samples were put together when the step before was leased.
-Batch LeaseSamples::make_batch(const Grant& grant, const StepSlots& steps) {
+Result<Batch> LeaseSamples::make_batch(const Grant& grant, const StepSlots& steps) {
   if (grant.work == Work::train)
     training_.prepare(steps.first_slot_of(grant.step + 1), steps.slots_of(grant.step + 1));
   return batches_of(grant.work).make(first_slot_of(grant, steps), grant.block.slot_count);

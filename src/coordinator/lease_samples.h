@@ -24,14 +24,16 @@ class LeaseSamples {
 
   const Sampler& sampler() const { return training_.sampler(); }
   std::uint32_t evaluation_slots() const;  // 0: there are none
+  bool evaluates_sequences() const { return evaluation_ && is_sequence(evaluation_->dataset().targets()); }
   // The most slots that a lease may have.
   std::uint32_t slots_max(Work work) const;
   // Samples travel to such a node once, and by number afterwards. A rate of 0 is not measured.
   bool uses_cache(bool local, double bytes_per_second) const;
   std::uint64_t bytes() const;  // of all training samples
 
-  Batch make_batch(const Grant& grant, const StepSlots& steps);
-  Batch make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept);
+  // An error is the data's: it cannot be read.
+  Result<Batch> make_batch(const Grant& grant, const StepSlots& steps);
+  Result<Batch> make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept);
 
  private:
   LeaseSamples(const RunConfig& config, const std::shared_ptr<const Dataset>& training, ThreadPool* pool);

@@ -9,7 +9,7 @@ namespace w5xde {
 
 namespace {
 
-// Of a lease's head, all but what grows with its slots: fixed fields, two tensors, and room to spare.
+// Of a lease's head, all but what grows with its slots: fixed fields, tensors, and room to spare.
 constexpr std::uint64_t kHeadBytes = 4 * kKiB;
 constexpr std::uint64_t kHeadBytesMax = Limits{}.head_bytes_max - kHeadBytes;
 // A slot's number of samples.
@@ -23,18 +23,20 @@ std::uint64_t number_bytes(std::uint64_t samples) {
 }
 
 std::uint64_t sample_bytes(const Dataset& data, bool generic) {
-  const Dataset::Field& inputs = data.inputs();
-  const Dataset::Field& targets = data.targets();
-  const std::uint64_t direct = inputs.sample_bytes() + targets.sample_bytes();
-  const std::uint64_t numbers = inputs.shape.elements() + targets.shape.elements();
-  return generic ? std::max(direct, kGenericNumberBytes * numbers) : direct;
+  const std::uint64_t direct = data.sample_bytes();
+  return generic ? std::max(direct, kGenericNumberBytes * data.sample_numbers()) : direct;
+}
+
+// What aligning a lease's tensors may cost.
+std::uint64_t padding_bytes(const Dataset& data) {
+  return (data.inputs().size() + 1) * kPayloadAlignment;
 }
 
 }  // namespace
 
 LeaseSize LeaseSize::of(const Dataset& data, std::uint32_t batch, bool generic) {
   return {.head_bytes_per_slot = kCountBytes + batch * number_bytes(data.samples()),
-          .payload_bytes_per_slot = batch * sample_bytes(data, generic) + 2 * kPayloadAlignment};
+          .payload_bytes_per_slot = batch * sample_bytes(data, generic) + padding_bytes(data)};
 }
 
 bool LeaseSize::fits_with_numbers() const {
@@ -49,7 +51,7 @@ std::uint32_t LeaseSize::slots_max(bool numbers) const {
 }
 
 std::uint32_t batch_that_fits(const Dataset& data, std::uint32_t wanted, bool generic) {
-  const std::uint64_t most = (LeaseSize::kPayloadBytesMax - 2 * kPayloadAlignment) /
+  const std::uint64_t most = (LeaseSize::kPayloadBytesMax - padding_bytes(data)) /
                              std::max<std::uint64_t>(1, sample_bytes(data, generic));
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, 1, wanted));
 }

@@ -19,7 +19,7 @@ TEST(LeaseSize, the_largest_lease_fits_in_a_frame_s_head) {
   ASSERT_GT(slots, 16u);
   Batches batches(data, {.samples = data->samples(), .batch = batch, .seed = 1});
   KeptSamples kept;
-  const Batch made = batches.make_lacking(0, slots, Work::train, kept);
+  const Batch made = batches.make_lacking(0, slots, Work::train, kept).value();
   Head head;
   encode(Lease{.block = {0, slots},
                .slot_samples = made.slot_samples,

@@ -52,7 +52,7 @@ Status LeasesOut::check(const Contribution& contribution, const BlockShape& shap
   if (contribution.block != lease.grant.block || contribution.step != lease.grant.step ||
       !may_have_computed_with(contribution.version, lease, newest) ||
       has_floats != (lease.grant.work == Work::train && !is_void) ||
-      (!is_void && contribution.samples != lease.samples) || contribution.correct > contribution.samples) {
+      (!is_void && contribution.samples != lease.samples) || contribution.correct > contribution.counted) {
     return corrupt("a contribution that is no answer to its lease");
   }
   return check_coding(contribution, lease.answer, shape);

@@ -39,6 +39,9 @@ Summary RunReport::summary() const {
   std::map<NodeId, NodeTraffic> traffic;
   sessions.each_ready([&](const Session& session) { traffic[session.id()] = traffic_of(session); });
   Summary summary = tally.summary(learner.version(), traffic);
+  // Not kept in checkpoints: it follows from the loss.
+  if (summary.evaluation && !std::isnan(summary.evaluation->accuracy) && samples.evaluates_sequences())
+    summary.evaluation->perplexity = std::exp(summary.evaluation->loss);
   summary.mode = std::string(name_of(config.mode));
   summary.preset = config.transport.preset;
   summary.loop_longest_seconds = seconds_of(loop.longest_task());

@@ -38,18 +38,21 @@ Evaluations::Options evaluation_options(const RunConfig& config, const RunMateri
   options.slots = samples.evaluation_slots();
   // A model with a loss of its own gives no outputs that could be compared with classes.
   options.classifies = material.evaluation && material.evaluation->classes() > 0 && material.loss != "own";
+  options.sequences = options.classifies && is_sequence(material.evaluation->targets());
   return options;
 }
 
 Offer make_offer(const std::string& run, const RunConfig& config, const RunMaterial& material,
                  std::uint64_t model_fingerprint) {
   const Transport& transport = config.transport;
-  const auto dims = material.data->inputs().shape.dims();
+  const auto inputs = material.data->inputs();
   Offer offer{.run = run,
               .model = config.model,
               .loss = material.loss,
-              .sample_shape = {dims.begin(), dims.end()},
+              .inputs = {inputs.begin(), inputs.end()},
+              .targets = material.data->targets(),
               .classes = material.data->classes(),
+              .ignore_index = config.ignore_index,
               .threads = config.threads,
               .model_fingerprint = model_fingerprint,
               .newest_parameters = config.mode == Mode::async,

@@ -195,13 +195,11 @@ void Tally::record_steps(const Progress& progress) {
 }
 
 void Tally::evaluated(const EvaluationStats& evaluation, std::uint64_t samples, std::uint64_t steps) {
-  const bool classifies = !std::isnan(evaluation.accuracy);
   counted_.evaluation_loss = evaluation.loss;
-  if (classifies) counted_.evaluation_accuracy = evaluation.accuracy;
+  if (!std::isnan(evaluation.accuracy)) counted_.evaluation_accuracy = evaluation.accuracy;
   recorder_.add(RunDatabase::EvaluationRow{
       .step = steps, .loss = evaluation.loss, .accuracy = evaluation.accuracy, .samples = samples});
-  event(fmt::format("evaluation at step {}: loss {:.4f}{}", steps, evaluation.loss,
-                    classifies ? fmt::format(", accuracy {:.4f}", evaluation.accuracy) : ""));
+  event(fmt::format("evaluation at step {}: {}", steps, to_text(evaluation)));
 }
 
 bool Tally::progress_due() {

@@ -40,7 +40,13 @@ bool Transfers::uses_cache(const Session& session) const {
   return pool_.samples.uses_cache(session.is_local(), session.connection().incoming_bytes_per_second());
 }
 
-Status Transfers::send_lease(Session& session, const Grant& grant) {
+Result<Batch> Transfers::make_batch(Session& session, const Grant& grant) {
+  const StepSlots& steps = pool_.round.step_slots();
+  return uses_cache(session) ? pool_.samples.make_lacking(grant, steps, session.kept())
+                             : pool_.samples.make_batch(grant, steps);
+}
+
+Status Transfers::send_lease(Session& session, const Grant& grant, Batch batch) {
   const Round& round = pool_.round;
   const RunConfig& config = pool_.config;
   const bool train = grant.work == Work::train;
@@ -49,9 +55,7 @@ Status Transfers::send_lease(Session& session, const Grant& grant) {
   // In sync the version of a step's parameters is known before they are: they are those of the step's number.
   const std::uint64_t ahead = of_this_version ? 0 : grant.step - round.front_step();
   return session.send_lease(grant, learner().version() + ahead, step_seed(config.seed, grant.step),
-                            uses_cache(session)
-                                ? pool_.samples.make_lacking(grant, round.step_slots(), session.kept())
-                                : pool_.samples.make_batch(grant, round.step_slots()),
+                            std::move(batch),
                             {.generic = config.transport.generic(),
                              .codec = codecs_.codec_down(),
                              .answer = codecs_.answer_form(session.id())});

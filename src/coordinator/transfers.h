@@ -34,8 +34,10 @@ class Transfers {
   const CodecChoice& codecs() const { return codecs_; }
   void forget(NodeId node);
 
+  // The samples of a lease, as this node needs them. An error is the data's.
+  Result<Batch> make_batch(Session& session, const Grant& grant);
   // A lease, and before it the parameters that it is computed with, where the node lacks them.
-  Status send_lease(Session& session, const Grant& grant);
+  Status send_lease(Session& session, const Grant& grant, Batch batch);
   // The learner's version, to nodes that have leases of it already; and what there is of the next. Nothing
   // piles up for a node that has not taken what it was sent before: it gets the newest when it has.
   void send_newest(Session& session);

@@ -25,55 +25,43 @@ void copy_rows(Bytes rows, std::uint64_t row_bytes, std::span<const std::uint32_
 
 class ArrayDataset final : public Dataset {
  public:
-  ArrayDataset(Array inputs, Array targets, const Field& input, const Field& target, std::uint32_t classes)
+  ArrayDataset(std::vector<Array> inputs, Array targets, std::vector<Field> input_fields, Field target_field,
+               std::uint32_t classes)
       : inputs_(std::move(inputs)),
         targets_(std::move(targets)),
-        input_(input),
-        target_(target),
+        input_fields_(std::move(input_fields)),
+        target_field_(std::move(target_field)),
         classes_(classes) {}
 
-  std::uint64_t samples() const override { return static_cast<std::uint64_t>(inputs_.tensor.shape()[0]); }
-  const Field& inputs() const override { return input_; }
-  const Field& targets() const override { return target_; }
+  std::uint64_t samples() const override { return static_cast<std::uint64_t>(targets_.tensor.shape()[0]); }
+  std::span<const Field> inputs() const override { return input_fields_; }
+  const Field& targets() const override { return target_field_; }
   std::uint32_t classes() const override { return classes_; }
 
-  void gather(std::span<const std::uint32_t> numbers, MutableBytes inputs,
-              MutableBytes targets) const override {
-    copy_rows(inputs_.tensor.bytes(), input_.sample_bytes(), numbers, inputs);
-    copy_rows(targets_.tensor.bytes(), target_.sample_bytes(), numbers, targets);
+  Status gather(std::span<const std::uint32_t> numbers, std::span<const MutableBytes> inputs,
+                MutableBytes targets) const override {
+    assert(inputs.size() == inputs_.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      copy_rows(inputs_[i].tensor.bytes(), input_fields_[i].sample_bytes(), numbers, inputs[i]);
+    copy_rows(targets_.tensor.bytes(), target_field_.sample_bytes(), numbers, targets);
+    return {};
   }
 
  private:
-  Array inputs_;
+  std::vector<Array> inputs_;
   Array targets_;
-  Field input_;
-  Field target_;
+  std::vector<Field> input_fields_;
+  Field target_field_;
   std::uint32_t classes_;
 };
 
-bool is_whole_number(DType dtype) {
-  return dtype == DType::u8 || dtype == DType::i32 || dtype == DType::i64;
-}
-
-Status check_dtypes(const Array& inputs, const Array& targets) {
-  const DType input = inputs.tensor.dtype();
-  if (input != DType::f32 && input != DType::u8)
-    return invalid(
-        "{} has dtype {}; inputs are f32, or u8, which stands for value / 255. Convert it, "
-        "in NumPy with array.astype('float32')",
-        inputs.name, name_of(input));
-  const DType target = targets.tensor.dtype();
-  if (target != DType::f32 && !is_whole_number(target))
-    return invalid(
-        "{} has dtype {}; targets are classes as i64, i32 or u8, or values as f32. Convert it, "
-        "in NumPy with array.astype('int64') or array.astype('float32')",
-        targets.name, name_of(target));
-  return {};
-}
-
 // What one row of the array is.
-Result<Dataset::Field> row_of(const Array& array) {
+Result<Dataset::Field> row_of(const Array& array, const char* usual_name) {
   const Shape& shape = array.tensor.shape();
+  const DType dtype = array.tensor.dtype();
+  if (dtype == DType::c64 || dtype == DType::c128)
+    return invalid("{} has dtype {}; complex numbers are not read. Store real and imaginary parts",
+                   array.name, name_of(dtype));
   if (shape.rank() == 0)
     return invalid(array.name + " is a single number; its first dimension has to count samples");
   W5XDE_TRY(const Shape row, Shape::make(shape.dims().subspan(1)));
@@ -81,59 +69,98 @@ Result<Dataset::Field> row_of(const Array& array) {
     return invalid("{} is empty: its shape is {}", array.name, shape.to_string());
   if (shape[0] > std::numeric_limits<std::uint32_t>::max())
     return invalid("{} has {} samples, 4294967295 is the most; split it", array.name, shape[0]);
-  return Dataset::Field{array.tensor.dtype(), row};
+  return Dataset::Field{.name = array.field.empty() ? usual_name : array.field, .dtype = dtype, .shape = row};
 }
 
-template <class Label>
-Result<std::uint32_t> count_classes_as(const Array& targets, const ClassBounds& bounds) {
-  const Bytes bytes = targets.tensor.bytes();
-  const auto count = bytes.size() / sizeof(Label);
-  std::int64_t largest = -1;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t label = load<Label>(bytes.data() + i * sizeof(Label));
-    if (label < 0 || label >= std::int64_t{bounds.at_most}) {
-      return invalid(
-          "{}: the label of sample {} is {}, but classes are numbered 0 to {}. Mend the label; "
-          "targets that are not classes are stored as f32",
-          targets.name, i, label, bounds.at_most - 1);
-    }
-    largest = std::max(largest, label);
+template <class Number, class Visit>
+void each_number_as(Bytes bytes, const Visit& visit) {
+  for (std::uint64_t i = 0; i * sizeof(Number) < bytes.size(); ++i)
+    visit(i, static_cast<std::int64_t>(load<Number>(bytes.data() + i * sizeof(Number))));
+}
+
+// visit(index, number) for each of a tensor's whole numbers.
+template <class Visit>
+void each_number(const TensorView& tensor, const Visit& visit) {
+  switch (tensor.dtype()) {
+    case DType::u8:
+      return each_number_as<std::uint8_t>(tensor.bytes(), visit);
+    case DType::i8:
+      return each_number_as<std::int8_t>(tensor.bytes(), visit);
+    case DType::i16:
+      return each_number_as<std::int16_t>(tensor.bytes(), visit);
+    case DType::i32:
+      return each_number_as<std::int32_t>(tensor.bytes(), visit);
+    default:
+      return each_number_as<std::int64_t>(tensor.bytes(), visit);
   }
+}
+
+std::uint64_t count_ids(const TensorView& tensor) {
+  std::int64_t smallest = 0, largest = 0;
+  each_number(tensor, [&](std::uint64_t, std::int64_t number) {
+    smallest = std::min(smallest, number);
+    largest = std::max(largest, number);
+  });
+  return smallest < 0 ? 0 : static_cast<std::uint64_t>(largest) + 1;
+}
+
+Result<std::uint32_t> count_classes(const Array& targets, const Dataset::Field& field,
+                                    const ClassBounds& bounds) {
+  if (field.kind() != Dataset::Field::Kind::whole) return 0u;
+  struct Stray {
+    std::uint64_t index;
+    std::int64_t label;
+  };
+  std::optional<Stray> stray;
+  std::int64_t largest = -1;
+  each_number(targets.tensor, [&](std::uint64_t index, std::int64_t label) {
+    if (label == bounds.ignored) return;
+    if ((label < 0 || label >= std::int64_t{bounds.at_most}) && !stray) stray = {index, label};
+    largest = std::max(largest, label);
+  });
+  if (stray) {
+    return invalid(
+        "{}: the label of sample {} is {}, but classes are numbered 0 to {}. Mend the label; targets that "
+        "are not classes are stored as f32, and --ignore-index names one that does not count",
+        targets.name, stray->index / field.shape.elements(), stray->label, bounds.at_most - 1);
+  }
+  if (largest < 0)
+    return invalid("{}: every label is the ignored one, {}", targets.name, bounds.ignored.value_or(0));
   return std::max(static_cast<std::uint32_t>(largest + 1), bounds.at_least);
 }
 
-Result<std::uint32_t> count_classes(const Array& targets, const ClassBounds& bounds) {
-  const Shape& shape = targets.tensor.shape();
-  if (!is_whole_number(targets.tensor.dtype())) return 0u;
-  if (shape.rank() != 1)
-    return invalid(
-        "{} has shape {}, but class labels have one dimension, a number for each sample. "
-        "Reshape it, in NumPy with array.reshape(-1), or store values to predict as f32",
-        targets.name, shape.to_string());
-  switch (targets.tensor.dtype()) {
-    case DType::u8:
-      return count_classes_as<std::uint8_t>(targets, bounds);
-    case DType::i32:
-      return count_classes_as<std::int32_t>(targets, bounds);
-    default:
-      return count_classes_as<std::int64_t>(targets, bounds);
+Status check_names(std::span<const Dataset::Field> inputs, const Dataset::Field& targets) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto same = [&](const Dataset::Field& other) { return other.name == inputs[i].name; };
+    if (same(targets) || std::ranges::any_of(inputs.first(i), same))
+      return invalid("two parts of a sample are named '{}'; give each a name of its own", inputs[i].name);
   }
+  return {};
 }
 
 }  // namespace
 
-Result<SharedDataset> make_array_dataset(Array inputs, Array targets, const ClassBounds& bounds) {
-  W5XDE_CHECK(check_dtypes(inputs, targets));
-  W5XDE_TRY(const Dataset::Field input, row_of(inputs));
-  W5XDE_TRY(const Dataset::Field target, row_of(targets));
-  const std::int64_t input_count = inputs.tensor.shape()[0];
-  const std::int64_t target_count = targets.tensor.shape()[0];
-  if (input_count != target_count)
-    return invalid("{} has {} samples but {} has {}; do the two belong together?", inputs.name, input_count,
-                   targets.name, target_count);
-  W5XDE_TRY(const std::uint32_t classes, count_classes(targets, bounds));
-  return SharedDataset(
-      std::make_shared<ArrayDataset>(std::move(inputs), std::move(targets), input, target, classes));
+Result<SharedDataset> make_array_dataset(std::vector<Array> inputs, Array targets,
+                                         const ClassBounds& bounds) {
+  if (inputs.empty() || inputs.size() > kInputsMax)
+    return invalid("{} inputs; a sample has 1 to {}", inputs.size(), kInputsMax);
+  W5XDE_TRY(Dataset::Field target, row_of(targets, "targets"));
+  std::vector<Dataset::Field> fields;
+  for (const Array& input : inputs) {
+    W5XDE_TRY(Dataset::Field field, row_of(input, "inputs"));
+    const std::int64_t input_count = input.tensor.shape()[0];
+    const std::int64_t target_count = targets.tensor.shape()[0];
+    if (input_count != target_count)
+      return invalid("{} has {} samples but {} has {}; do the two belong together?", input.name, input_count,
+                     targets.name, target_count);
+    field.pixels = field.dtype == DType::u8;
+    if (field.kind() == Dataset::Field::Kind::whole) field.ids = count_ids(input.tensor);
+    fields.push_back(std::move(field));
+  }
+  W5XDE_CHECK(check_names(fields, target));
+  W5XDE_TRY(const std::uint32_t classes, count_classes(targets, target, bounds));
+  return SharedDataset(std::make_shared<ArrayDataset>(std::move(inputs), std::move(targets),
+                                                      std::move(fields), std::move(target), classes));
 }
 
 }  // namespace w5xde

@@ -3,35 +3,40 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/errors.h"
 #include "data/array_dataset.h"
 #include "data/generated.h"
 #include "data/idx.h"
 #include "data/npy.h"
+#include "data/text.h"
+#include "data/tokens.h"
 #include "tensor/safetensors.h"
 
 namespace w5xde {
 
 namespace {
 
-Result<Array> take_tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view path,
-                          std::string_view name) {
-  const TensorView* tensor = file->contents().find(name);
-  if (tensor == nullptr)
-    return invalid(
-        "{} has no tensor '{}'; a data set is a file with tensors 'inputs' and "
-        "'targets', whose first dimension counts samples",
-        path, name);
-  return Array{fmt::format("'{}' of {}", name, path), *tensor, file};
-}
-
-Result<SharedDataset> open_safetensors(std::string_view path) {
+Result<SharedDataset> open_safetensors(std::string_view path, std::optional<std::int64_t> ignored) {
   W5XDE_TRY(SafetensorsFile opened, SafetensorsFile::open(path));
   const auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
-  W5XDE_TRY(Array inputs, take_tensor(file, path, "inputs"));
-  W5XDE_TRY(Array targets, take_tensor(file, path, "targets"));
-  return make_array_dataset(std::move(inputs), std::move(targets));
+  std::vector<Array> inputs;
+  std::optional<Array> targets;
+  for (const NamedTensor& named : file->contents().tensors) {
+    Array array{fmt::format("'{}' of {}", named.name, path), named.tensor, file, named.name};
+    if (named.name == "targets") {
+      targets = std::move(array);
+    } else {
+      inputs.push_back(std::move(array));
+    }
+  }
+  if (!targets || inputs.empty())
+    return invalid(
+        "{} has {}; a data set is a file with a tensor 'targets' and others, which are inputs. The first "
+        "dimension of each counts samples",
+        path, targets ? "no tensor but 'targets'" : "no tensor 'targets'");
+  return make_array_dataset(std::move(inputs), *std::move(targets), {.ignored = ignored});
 }
 
 // What the part of a spec behind its colon opens.
@@ -39,6 +44,7 @@ struct Request {
   std::string_view place;
   Split split;
   std::uint64_t seed;
+  std::optional<std::int64_t> ignored;
 };
 
 struct Source {
@@ -49,13 +55,18 @@ struct Source {
   Result<SharedDataset> (*open)(const Request&);
 };
 
-constexpr std::array<Source, 5> kSources = {{
+constexpr std::array<Source, 7> kSources = {{
     {"synthetic", "synthetic", false, true, [](const Request& r) { return make_synthetic(r.split, r.seed); }},
     {"idx", "idx:FOLDER or idx:IMAGES,LABELS", true, true,
      [](const Request& r) { return open_idx(r.place, r.split); }},
-    {"npy", "npy:INPUTS,TARGETS", true, false, [](const Request& r) { return open_npy(r.place); }},
+    {"npy", "npy:INPUTS[,MORE],TARGETS", true, false,
+     [](const Request& r) { return open_npy(r.place, r.ignored); }},
     {"safetensors", "safetensors:FILE", true, false,
-     [](const Request& r) { return open_safetensors(r.place); }},
+     [](const Request& r) { return open_safetensors(r.place, r.ignored); }},
+    {"text", "text:FILE[,context=N]", true, true,
+     [](const Request& r) { return open_text(r.place, r.split); }},
+    {"tokens", "tokens:FILE.npy[,context=N] or tokens:FILE.bin:u16[,context=N]", true, true,
+     [](const Request& r) { return open_tokens(r.place, r.split); }},
     {"random", "random:FEATURES,CLASSES[,SAMPLES]", true, false,
      [](const Request& r) { return make_random(r.place, r.seed); }},
 }};
@@ -75,17 +86,48 @@ Result<SharedDataset> open_from(const Source& source, const Request& request) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Dataset>> open_dataset(std::string_view spec, Split split, std::uint64_t seed) {
+Result<std::shared_ptr<const Dataset>> open_dataset(std::string_view spec, Split split, std::uint64_t seed,
+                                                    std::optional<std::int64_t> ignored) {
   const auto colon = spec.find(':');
   const std::string_view name = spec.substr(0, colon);
   const std::string_view place = colon == std::string_view::npos ? "" : spec.substr(colon + 1);
   for (const Source& source : kSources) {
     if (source.name != name) continue;
-    auto opened = open_from(source, {place, split, seed});
+    auto opened = open_from(source, {place, split, seed, ignored});
     if (!opened) return std::move(opened).error().within(fmt::format("data set '{}'", spec));
     return opened;
   }
   return unknown_source(spec);
+}
+
+Status check_alike(const Dataset& training, const Dataset& evaluation) {
+  const auto differ = [](const Dataset::Field& one, const Dataset::Field& other) {
+    return !(one.shape == other.shape) || one.kind() != other.kind();
+  };
+  const auto describe = [](const Dataset::Field& field) {
+    return fmt::format("{} {}", name_of(field.dtype), field.shape.to_string());
+  };
+  if (training.inputs().size() != evaluation.inputs().size())
+    return invalid("evaluation samples have {} inputs, training samples {}; use data of one kind",
+                   evaluation.inputs().size(), training.inputs().size());
+  for (std::size_t i = 0; i <= training.inputs().size(); ++i) {
+    const bool last = i == training.inputs().size();
+    const Dataset::Field& trained = last ? training.targets() : training.inputs()[i];
+    const Dataset::Field& evaluated = last ? evaluation.targets() : evaluation.inputs()[i];
+    if (differ(trained, evaluated))
+      return invalid("'{}' is {} in the evaluation samples and {} in training samples; use data of one kind",
+                     evaluated.name, describe(evaluated), describe(trained));
+    if (trained.ids > 0 && evaluated.ids > trained.ids)
+      return invalid(
+          "'{}' has ids up to {} in the evaluation samples and up to {} in training samples; the model is "
+          "made "
+          "for those",
+          evaluated.name, evaluated.ids - 1, trained.ids - 1);
+  }
+  if (evaluation.classes() > training.classes())
+    return invalid("evaluation samples have {} classes, training samples {}; the model is made for those",
+                   evaluation.classes(), training.classes());
+  return {};
 }
 
 }  // namespace w5xde

@@ -98,7 +98,7 @@ Result<SharedDataset> make_synthetic(Split split, std::uint64_t seed) {
     classes.push_back(synthetic_class(std::span(features).subspan(i, kSyntheticFeatures)));
   }
   return make_array_dataset(
-      array_of(std::move(features), DType::f32, {kSyntheticSamples, kSyntheticFeatures}, "features"),
+      {array_of(std::move(features), DType::f32, {kSyntheticSamples, kSyntheticFeatures}, "features")},
       array_of(std::move(classes), DType::u8, {kSyntheticSamples}, "classes"),
       {.at_least = kSyntheticClasses, .at_most = kSyntheticClasses});
 }
@@ -112,7 +112,7 @@ Result<SharedDataset> make_random(std::string_view place, std::uint64_t seed) {
   const auto classes = static_cast<std::uint32_t>(options.classes);
   const auto rows = static_cast<std::int64_t>(options.samples);
   const auto columns = static_cast<std::int64_t>(options.features);
-  return make_array_dataset(array_of(std::move(features), DType::f32, {rows, columns}, "features"),
+  return make_array_dataset({array_of(std::move(features), DType::f32, {rows, columns}, "features")},
                             array_of(std::move(labels), DType::i32, {rows}, "classes"),
                             {.at_least = classes, .at_most = classes});
 }

@@ -31,8 +31,8 @@ RC_GTEST_PROP(GeneratedTest, a_synthetic_class_is_the_floor_of_the_sum_modulo_te
   const auto split = *rc::gen::element(Split::train, Split::test);
   const auto data = make_synthetic(split, seed).value();
   RC_ASSERT(data->samples() == 1000u);
-  RC_ASSERT(data->inputs().shape == Shape{10});
-  RC_ASSERT(data->inputs().dtype == DType::f32);
+  RC_ASSERT(data->inputs()[0].shape == Shape{10});
+  RC_ASSERT(data->inputs()[0].dtype == DType::f32);
   RC_ASSERT(data->classes() == 10u);
   const Gathered all = all_of(*data);
   const auto features = floats_of(all.inputs);
@@ -69,7 +69,7 @@ TEST(GeneratedTest, random_data_has_the_size_asked_for) {
   const auto data = make_random("784,47", 1);
   ASSERT_TRUE(data.ok()) << data.error().message;
   EXPECT_EQ((*data)->samples(), 4096u);
-  EXPECT_EQ((*data)->inputs().shape, Shape{784});
+  EXPECT_EQ((*data)->inputs()[0].shape, Shape{784});
   EXPECT_EQ((*data)->targets().dtype, DType::i32);
   EXPECT_EQ((*data)->classes(), 47u);
   EXPECT_EQ((*make_random("1,1,7", 1))->samples(), 7u);

@@ -74,7 +74,7 @@ Result<SharedDataset> open_files(const fs::path& images_path, const fs::path& la
                                  const ClassBounds& bounds) {
   W5XDE_TRY(Array images, open_array(images_path, false));
   W5XDE_TRY(Array labels, open_array(labels_path, true));
-  return make_array_dataset(std::move(images), std::move(labels), bounds);
+  return make_array_dataset({std::move(images)}, std::move(labels), bounds);
 }
 
 // The file itself, or its gzip.

@@ -97,7 +97,7 @@ TEST(IdxTest, two_files_raw_or_packed_are_a_data_set_without_a_test_split) {
     const auto data = open_idx(place, Split::train);
     ASSERT_TRUE(data.ok()) << data.error().message;
     EXPECT_EQ((*data)->samples(), 3u);
-    EXPECT_EQ((*data)->inputs().shape, (Shape{2, 2}));
+    EXPECT_EQ((*data)->inputs()[0].shape, (Shape{2, 2}));
     EXPECT_EQ((*data)->classes(), 10u);  // though the largest label is 7
     const Gathered gathered = gather_from(**data, {2, 0});
     EXPECT_EQ(gathered.inputs, "ijklabcd");
@@ -157,8 +157,9 @@ TEST(IdxTest, fashion_mnist_is_read_whole) {
   const auto train = open_idx("/usr/share/datasets/fashion-mnist", Split::train);
   ASSERT_TRUE(train.ok()) << train.error().message;
   EXPECT_EQ((*train)->samples(), 60'000u);
-  EXPECT_EQ((*train)->inputs().shape, (Shape{28, 28}));
-  EXPECT_EQ((*train)->inputs().dtype, DType::u8);
+  EXPECT_EQ((*train)->inputs()[0].shape, (Shape{28, 28}));
+  EXPECT_EQ((*train)->inputs()[0].dtype, DType::u8);
+  EXPECT_TRUE((*train)->inputs()[0].pixels);
   EXPECT_EQ((*train)->classes(), 10u);
   const auto test = open_idx("/usr/share/datasets/fashion-mnist", Split::test);
   ASSERT_TRUE(test.ok()) << test.error().message;

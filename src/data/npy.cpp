@@ -1,5 +1,6 @@
 #include "data/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -172,34 +173,60 @@ Result<Array> open_npy_array(const std::filesystem::path& path) {
   W5XDE_TRY(MappedFile file, MappedFile::open(path));
   auto tensor = parse_npy(file.bytes());
   if (!tensor) return std::move(tensor).error().within(path.string());
-  return Array{path.string(), *tensor, std::make_shared<MappedFile>(std::move(file))};
+  return Array{path.string(), *tensor, std::make_shared<MappedFile>(std::move(file)), path.stem().string()};
 }
 
 }  // namespace
 
-Result<TensorView> parse_npy(Bytes file) {
+Result<NpyArray> parse_npy_array(Bytes file) {
   ByteReader reader(file);
   W5XDE_TRY(const std::string_view header, take_header(reader));
   W5XDE_TRY(const Description description, parse_description(header));
-  W5XDE_TRY(const DType dtype, dtype_of(*description.dtype));
   if (*description.fortran_order)
     return invalid(
         "the array is in Fortran order. Save it in C order: "
         "numpy.save(path, numpy.ascontiguousarray(array))");
-  const std::uint64_t expected = description.shape->elements() * size_of(dtype);
-  if (reader.rest().size() != expected)
-    return corrupt("shape {} of {} needs {} bytes, the file has {}; get it again",
-                   description.shape->to_string(), name_of(dtype), expected, reader.rest().size());
-  return TensorView(reader.rest(), dtype, *description.shape);
+  return NpyArray{*description.dtype, *description.shape, reader.rest()};
 }
 
-Result<SharedDataset> open_npy(std::string_view place) {
-  const auto comma = place.find(',');
-  if (comma == std::string_view::npos || place.find(',', comma + 1) != std::string_view::npos)
-    return invalid("npy: takes two files with one comma between them: npy:inputs.npy,targets.npy");
-  W5XDE_TRY(Array inputs, open_npy_array(place.substr(0, comma)));
-  W5XDE_TRY(Array targets, open_npy_array(place.substr(comma + 1)));
-  return make_array_dataset(std::move(inputs), std::move(targets));
+Result<TensorView> parse_npy(Bytes file) {
+  W5XDE_TRY(const NpyArray array, parse_npy_array(file));
+  W5XDE_TRY(const DType dtype, dtype_of(array.dtype));
+  const std::uint64_t expected = array.shape.elements() * size_of(dtype);
+  if (array.elements.size() != expected)
+    return corrupt("shape {} of {} needs {} bytes, the file has {}; get it again", array.shape.to_string(),
+                   name_of(dtype), expected, array.elements.size());
+  return TensorView(array.elements, dtype, array.shape);
+}
+
+std::string npy_header_of(DType dtype, const Shape& shape) {
+  const auto* const known = std::ranges::find(kNumpyNames, dtype, &NumpyName::dtype);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", known->name);
+  for (const std::int64_t dim : shape.dims()) text += fmt::format("{}, ", dim);
+  // Python takes a comma behind the last one, and needs it behind the only one.
+  if (shape.rank() > 0) text.pop_back();
+  text += "), }";
+  constexpr std::size_t kBefore = kMagic.size() + 4;
+  text.resize(align_up(kBefore + text.size() + 1, 64) - kBefore - 1, ' ');
+  text += '\n';
+  std::string header(kMagic);
+  header += {'\x01', '\x00', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  return header + text;
+}
+
+Result<SharedDataset> open_npy(std::string_view place, std::optional<std::int64_t> ignored) {
+  std::vector<Array> arrays;
+  for (std::string_view rest = place; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    W5XDE_TRY(arrays.emplace_back(), open_npy_array(rest.substr(0, comma)));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (arrays.size() < 2)
+    return invalid(
+        "npy: takes two files or more with commas between them, the targets last: npy:X.npy,Y.npy");
+  Array targets = std::move(arrays.back());
+  arrays.pop_back();
+  return make_array_dataset(std::move(arrays), std::move(targets), {.ignored = ignored});
 }
 
 }  // namespace w5xde

@@ -2,6 +2,9 @@
 // dictionary of dtype, order and shape, as text), the elements.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/bytes.h"
@@ -15,7 +18,18 @@ namespace w5xde {
 // and syntax are checked, and that the elements fill the file exactly.
 Result<TensorView> parse_npy(Bytes file);
 
-// `place` is INPUTS,TARGETS: two files, mapped.
-Result<SharedDataset> open_npy(std::string_view place);
+// What stands before the elements of such an array in a file: of a dtype that NumPy has.
+std::string npy_header_of(DType dtype, const Shape& shape);
+
+// The same of an array whose type is no DType, such as '<u2': its elements, whose size is not checked.
+struct NpyArray {
+  std::string_view dtype;
+  Shape shape;
+  Bytes elements;
+};
+Result<NpyArray> parse_npy_array(Bytes file);
+
+// `place` is INPUT[,INPUT…],TARGETS: files, mapped. Their names without folder and ending are the fields'.
+Result<SharedDataset> open_npy(std::string_view place, std::optional<std::int64_t> ignored = std::nullopt);
 
 }  // namespace w5xde

@@ -34,6 +34,20 @@ TEST(NpyTest, a_file_as_numpy_writes_it_is_read) {
   EXPECT_EQ(text_of(tensor->bytes()), memory_of(std::vector<std::int32_t>{1, 2, 3}));
 }
 
+// NumPy itself reads what an evaluation writes in tests/e2e/models_test.cpp.
+TEST(NpyTest, a_header_that_is_written_is_read) {
+  for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 3}, Shape{2, 1, 4, 3}, Shape{0, 7}}) {
+    const std::string header = npy_header_of(DType::f32, shape);
+    EXPECT_EQ(header.size() % 64, 0u);
+    EXPECT_EQ(header.back(), '\n');
+    const std::string file = header + std::string(shape.elements() * 4, 'x');
+    const auto tensor = parse_npy(bytes_of(file));
+    ASSERT_TRUE(tensor.ok()) << tensor.error().message;
+    EXPECT_EQ(tensor->shape(), shape);
+    EXPECT_EQ(tensor->dtype(), DType::f32);
+  }
+}
+
 TEST(NpyTest, version_2_has_a_longer_length) {
   const std::string header = npy_header("|u1", "(2,)");
   std::string file("\x93NUMPY\x02\x00", 8);
@@ -103,24 +117,45 @@ TEST(NpyTest, each_way_to_be_wrong_is_refused_with_its_reason) {
   EXPECT_TRUE(says(refusal_of_header(npy_header("<f4", "(1,)")), "needs 4 bytes, the file has 8"));
 }
 
-TEST(NpyTest, two_files_are_a_data_set) {
+TEST(NpyTest, files_are_a_data_set_whose_targets_are_the_last) {
   const TemporaryFolder folder;
   const std::string inputs = memory_of(std::vector<float>{1, 2, 3, 4});
   write_file(folder / "x.npy", npy_file(npy_header("<f4", "(2, 2)"), inputs));
+  write_file(folder / "mask.npy", npy_file(npy_header("|b1", "(2,)"), std::string("\1\0", 2)));
   write_file(folder / "y.npy",
              npy_file(npy_header("<i8", "(2,)"), memory_of(std::vector<std::int64_t>{4, 0})));
-  const std::string x = (folder / "x.npy").string();
+  const std::string x = (folder / "x.npy").string(), mask = (folder / "mask.npy").string();
   const std::string y = (folder / "y.npy").string();
   const auto data = open_npy(x + "," + y);
   ASSERT_TRUE(data.ok()) << data.error().message;
   EXPECT_EQ((*data)->classes(), 5u);
+  EXPECT_EQ((*data)->inputs()[0].name, "x");
+  EXPECT_EQ((*data)->targets().name, "y");
   EXPECT_EQ(gather_from(**data, {0, 1}).inputs, inputs);
+  EXPECT_EQ((*open_npy(x + "," + y, 4))->classes(), 1u);
 
-  EXPECT_TRUE(says(refusal_of(open_npy(x)), "npy: takes two files with one comma"));
-  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "," + y)), "npy: takes two files with one comma"));
+  const auto two = open_npy(x + "," + mask + "," + y);
+  ASSERT_TRUE(two.ok()) << two.error().message;
+  ASSERT_EQ((*two)->inputs().size(), 2u);
+  EXPECT_EQ((*two)->inputs()[1].name, "mask");
+  EXPECT_EQ(gather_from(**two, {0, 1}).inputs, inputs + std::string("\1\0", 2));
+
+  EXPECT_TRUE(says(refusal_of(open_npy(x)), "npy: takes two files or more"));
+  EXPECT_TRUE(says(refusal_of(open_npy(x + ",")), "npy: takes two files or more"));
+  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + x + "," + y)), "are named 'x'"));
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "s")), "opening " + y + "s: No such file"));
   write_file(folder / "y.npy", "text");
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y)), y + ": this is not a .npy file"));
+}
+
+TEST(NpyTest, an_array_of_a_type_that_is_no_dtype_is_handed_on_with_its_name) {
+  const std::string file = npy_file(npy_header("<u2", "(3,)"), "abcdef");
+  EXPECT_TRUE(says(refusal_of_file(file), "dtype '<u2' is not read"));
+  const auto array = parse_npy_array(bytes_of(file));
+  ASSERT_TRUE(array.ok());
+  EXPECT_EQ(array->dtype, "<u2");
+  EXPECT_EQ(array->shape, Shape{3});
+  EXPECT_EQ(text_of(array->elements), "abcdef");
 }
 
 }  // namespace

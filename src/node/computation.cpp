@@ -26,12 +26,15 @@ SampleTensor rows_of(const TensorDescriptor& tensor, Bytes bytes, std::uint64_t 
 std::vector<Slot> slots_of(const Lease& lease, Bytes payload) {
   const auto views = views_of(lease.tensors, payload);
   std::vector<Slot> slots;
+  slots.reserve(lease.slot_samples.size());
   std::uint64_t first = 0;
   for (const std::uint32_t count : lease.slot_samples) {
     const auto slot = static_cast<std::uint32_t>(lease.block.first_slot + slots.size());
-    slots.push_back({{rows_of(lease.tensors[0], views[0].bytes(), first, count),
-                      rows_of(lease.tensors[1], views[1].bytes(), first, count)},
-                     slot_seed(lease.seed, slot)});
+    Slot& made = slots.emplace_back();
+    made.seed = slot_seed(lease.seed, slot);
+    for (std::size_t i = 0; i + 1 < views.size(); ++i)
+      made.samples.inputs.push_back(rows_of(lease.tensors[i], views[i].bytes(), first, count));
+    made.samples.targets = rows_of(lease.tensors.back(), views.back().bytes(), first, count);
     first += count;
   }
   return slots;
@@ -161,6 +164,7 @@ Status Computation::evaluate(std::span<const Slot> slots, std::span<const float>
   for (std::uint32_t i = 0; i < slots.size(); ++i) {
     const Sums sums{evaluations[i].loss_sum, evaluations[i].samples};
     W5XDE_CHECK(reduction.add({i, 1}, std::make_unique<AlignedBuffer>(), sums, nullptr, none));
+    computed.counted += evaluations[i].counted;
     computed.correct += evaluations[i].correct;
   }
   (void)reduction.take(computed.sums);

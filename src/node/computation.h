@@ -22,7 +22,7 @@ namespace w5xde {
 struct Computed {
   Reduction::Buffer values;  // null for an evaluation
   Sums sums;
-  std::uint64_t correct = 0;
+  std::uint64_t counted = 0, correct = 0;  // of an evaluation
   Duration busy = Duration::zero();
   std::uint32_t lanes = 1;  // that took part
 };

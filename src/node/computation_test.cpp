@@ -44,7 +44,7 @@ TEST_F(ComputationTest, a_slot_s_contribution_is_the_engine_s_with_the_slot_s_ow
   const auto made = sampled_lease(3, {5, 1});
   const auto views = views_of(made.lease.tensors, made.payload);
   std::vector<float> expected(state_.size());
-  const SlotSamples samples{{views[0].bytes(), views[0].dtype(), views[0].shape()},
+  const SlotSamples samples{{{views[0].bytes(), views[0].dtype(), views[0].shape()}},
                             {views[1].bytes(), views[1].dtype(), views[1].shape()}};
   const auto sums = engine_.compute(state_, samples, slot_seed(made.lease.seed, 5), expected).value();
   const Computed computed = run({5, 1});

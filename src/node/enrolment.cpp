@@ -43,10 +43,24 @@ Status Enrolment::received_hello(Bytes head) {
 
 // The numbers of the offer that size memory here.
 Status Enrolment::check_offer() const {
-  W5XDE_TRY(const Shape sample, Shape::make(offer_.sample_shape));
-  if (sample.elements() <= limits_.sample_bytes_max / sizeof(float)) return {};
-  return overloaded("the run's samples are {}; at most {} numbers each", sample.to_string(),
-                    limits_.sample_bytes_max / sizeof(float));
+  if (offer_.inputs.empty()) return corrupt("the run's samples have no input");
+  // Subtractions only: a sum could wrap.
+  std::uint64_t room = limits_.sample_bytes_max;
+  const auto takes = [&](const SampleField& field) {
+    const std::uint64_t number_bytes =
+        field.kind() == SampleField::Kind::whole ? sizeof(std::int64_t) : sizeof(float);
+    if (field.shape.elements() > room / number_bytes) return false;
+    room -= field.shape.elements() * number_bytes;
+    return true;
+  };
+  std::vector<SampleField> fields = offer_.inputs;
+  fields.push_back(offer_.targets);
+  for (const SampleField& field : fields) {
+    if (!takes(field))
+      return overloaded("the run's samples have '{}' of {}; a sample may have {} bytes", field.name,
+                        field.shape.to_string(), limits_.sample_bytes_max);
+  }
+  return {};
 }
 
 Status Enrolment::received_offer(Bytes head) {
@@ -145,11 +159,12 @@ std::uint32_t Enrolment::lanes_max(const Engine& engine) const {
 
 Status Enrolment::load(FindFile find_file) {
   stage_ = Stage::loading;
-  W5XDE_TRY(const Shape sample_shape, Shape::make(offer_.sample_shape));
   const ModelOptions model{.model = offer_.model,
                            .loss = offer_.loss,
-                           .sample_shape = sample_shape,
+                           .inputs = offer_.inputs,
+                           .targets = offer_.targets,
                            .classes = offer_.classes,
+                           .ignore_index = offer_.ignore_index,
                            .threads = offer_.threads,
                            .device = options_.device,
                            .floats_max = options_.machine.memory_bytes / (kModelBlocksMin * sizeof(float))};
@@ -191,16 +206,18 @@ void Enrolment::loaded(Loading& loading) {
 }
 
 // A library's first computation takes many times longer than its second, and a whole step would wait for it.
-// Models whose targets are not classes start cold: the form of their targets is not known yet.
 void Enrolment::warm_up(LoadedModel& loaded) const {
-  if (offer_.classes == 0) return;
   constexpr std::uint32_t kSamples = 2;  // BatchNorm wants more than one
-  std::vector<std::int64_t> dims = offer_.sample_shape;
-  dims.insert(dims.begin(), kSamples);
-  const auto shape = Shape::make(dims);
-  if (!shape.ok()) return;
   Lease lease{.slot_samples = {kSamples}};
-  lease.tensors = {{.dtype = DType::f32, .shape = *shape}, {.dtype = DType::u8, .shape = Shape{kSamples}}};
+  std::vector<SampleField> fields = offer_.inputs;
+  fields.push_back(offer_.targets);
+  for (const SampleField& field : fields) {
+    std::vector<std::int64_t> dims(field.shape.dims().begin(), field.shape.dims().end());
+    dims.insert(dims.begin(), kSamples);
+    const auto shape = Shape::make(dims);
+    if (!shape.ok()) return;
+    lease.tensors.push_back({.dtype = field.dtype, .shape = *shape});
+  }
   const std::uint64_t bytes = payload_bytes_of(lease.tensors);
   if (bytes > kWarmUpBytesMax) return;
   const std::vector<std::byte> zeros(bytes);

@@ -241,6 +241,7 @@ Status Node::answer(const Lease& lease, Computed& result) {
                             .block = lease.block,
                             .samples = result.sums.samples,
                             .loss_sum = result.sums.loss,
+                            .counted = result.counted,
                             .correct = result.correct,
                             .compute_ns = static_cast<std::uint64_t>(result.busy.count()),
                             .lanes = result.lanes,

@@ -169,9 +169,13 @@ TEST_F(NodeRefusalsTest, a_second_offer_also_when_the_first_names_no_model) {
 
 TEST_F(NodeRefusalsTest, an_offer_of_samples_that_nobody_has_memory_for) {
   Offer huge = world_.offer();
-  huge.sample_shape = {1ll << 20, 1ll << 20};
+  huge.inputs.push_back({.name = "more", .shape = {1ll << 20, 1ll << 20}});
   world_.enrol(huge);
-  expect_refusal("overloaded: the run's samples are [1048576, 1048576]; at most");
+  expect_refusal("overloaded: the run's samples have 'more' of [1048576, 1048576]; a sample may have");
+  Offer none = world_.offer();
+  none.inputs.clear();
+  world_.enrol(none);
+  expect_refusal("corrupt: the run's samples have no input");
   EXPECT_EQ(world_.engines_made, 0);
 }
 

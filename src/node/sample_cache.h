@@ -27,11 +27,12 @@ class SampleCache {
  private:
   // Samples of one data set: training's, or evaluation's.
   struct CachedSet {
-    std::array<std::uint64_t, 2> sample_bytes{};  // of an input, of a target; 0, 0 while it is empty
-    std::unordered_map<std::uint32_t, std::vector<std::byte>> samples;
+    // Of a sample in each of a lease's tensors; none while the set is empty.
+    std::vector<std::uint64_t> sample_bytes;
+    std::unordered_map<std::uint32_t, std::vector<std::byte>> samples;  // one's tensors after each other
   };
 
-  Status keep(CachedSet& cached, std::uint32_t number, Bytes input, Bytes target);
+  Status keep(CachedSet& cached, std::uint32_t number, Bytes sample);
 
   std::uint64_t bytes_max_;
   std::uint64_t bytes_ = 0;

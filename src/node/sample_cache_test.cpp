@@ -80,6 +80,40 @@ TEST_F(SampleCacheTest, training_and_evaluation_have_their_own) {
   EXPECT_EQ(complete(other), "corrupt: samples of another size than those that are kept");
 }
 
+// Sample n has tensors of 3, 1 and 2 bytes, all of them n.
+TEST(SampleCache, samples_of_several_inputs_are_put_together_tensor_by_tensor) {
+  SampleCache cache(1000);
+  const auto complete = [&](const std::vector<SampleNumber>& numbers,
+                            const std::vector<std::uint8_t>& arriving) {
+    const auto count = static_cast<std::int64_t>(arriving.size());
+    Lease lease{
+        .slot_samples = {static_cast<std::uint32_t>(numbers.size())},
+        .numbers = numbers,
+        .tensors = {{DType::u8, Shape{count, 3}}, {DType::u8, Shape{count}}, {DType::i16, Shape{count}}}};
+    auto payload = std::make_shared<AlignedBuffer>(payload_bytes_of(lease.tensors) + 1);
+    std::uint64_t at = 0;
+    for (const TensorDescriptor& tensor : lease.tensors) {
+      at = align_up(at, kPayloadAlignment);
+      const std::uint64_t bytes = arriving.empty() ? 0 : tensor.byte_count() / arriving.size();
+      for (const std::uint8_t sample : arriving) {
+        for (std::uint64_t i = 0; i < bytes; ++i) payload->data()[at++] = static_cast<std::byte>(sample);
+      }
+    }
+    EXPECT_TRUE(cache.complete(lease, payload, Limits{}).ok());
+    std::vector<std::string> tensors;
+    for (const TensorView& view : views_of(lease.tensors, {payload->data(), payload_bytes_of(lease.tensors)}))
+      tensors.emplace_back(text_of(view.bytes()));
+    return tensors;
+  };
+  using Tensors = std::vector<std::string>;
+  EXPECT_EQ(complete({{'a', Kind::new_kept}, {'b', Kind::passing}}, {'a', 'b'}),
+            (Tensors{"aaabbb", "ab", "aabb"}));
+  EXPECT_EQ(complete({{'c', Kind::new_kept}, {'a', Kind::kept}, {'d', Kind::passing}}, {'c', 'd'}),
+            (Tensors{"cccaaaddd", "cad", "ccaadd"}));
+  EXPECT_EQ(complete({{'a', Kind::kept}, {'c', Kind::kept}}, {}), (Tensors{"aaaccc", "ac", "aacc"}));
+  EXPECT_EQ(cache.bytes(), 12u);
+}
+
 TEST_F(SampleCacheTest, what_was_never_sent_or_is_too_much_is_refused) {
   Made first = made({{5, Kind::new_kept}});
   ASSERT_EQ(complete(first), "ok");

@@ -24,8 +24,12 @@ struct LossStats {
 
 struct EvaluationStats {
   double loss = kUnknown;
-  double accuracy = kUnknown;  // 0 to 1
+  double accuracy = kUnknown;    // 0 to 1, of targets that are classes
+  double perplexity = kUnknown;  // exp(loss), where a sample's targets are a sequence of classes
 };
+
+// "loss 1.3106, accuracy 0.5312, perplexity 3.708"
+std::string to_text(const EvaluationStats& evaluation);
 
 struct TrafficStats {
   std::uint64_t sent = 0;

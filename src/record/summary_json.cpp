@@ -12,6 +12,7 @@ void visit_fields(auto& visit, Like<LossStats> auto& loss) {
 void visit_fields(auto& visit, Like<EvaluationStats> auto& evaluation) {
   visit("loss", evaluation.loss);
   visit("accuracy", evaluation.accuracy);
+  visit("perplexity", evaluation.perplexity);
 }
 
 void visit_fields(auto& visit, Like<TrafficStats> auto& bytes) {

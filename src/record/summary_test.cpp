@@ -104,7 +104,7 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
                                  "audit",
                                  "per_node"}));
   EXPECT_EQ(keys_of(json["loss"]), (Keys{"first", "last", "mean"}));
-  EXPECT_EQ(keys_of(json["evaluation"]), (Keys{"loss", "accuracy"}));
+  EXPECT_EQ(keys_of(json["evaluation"]), (Keys{"loss", "accuracy", "perplexity"}));
   EXPECT_EQ(keys_of(json["bytes"]), (Keys{"sent", "received"}));
   EXPECT_EQ(keys_of(json["audit"]),
             (Keys{"samples_expected", "samples_committed", "slots_missing", "slots_twice",
@@ -176,6 +176,14 @@ TEST(SummaryJson, that_is_none_is_refused_with_what_is_wrong) {
   EXPECT_EQ(changed([](Json& json) { json["per_node"][0] = 5; }),
             "corrupt: the summary's per_node[0] is missing or of another kind");
   EXPECT_EQ(changed([](Json& json) { json["of a later version"] = 1; }), "accepted");
+}
+
+TEST(SummaryText, of_a_language_model_says_its_perplexity) {
+  Summary summary = some_summary();
+  summary.evaluation->perplexity = 1234.56;
+  EXPECT_NE(to_text(summary).find("0.0912 loss, 97.21 % accuracy, 1235 perplexity\n"), std::string::npos);
+  EXPECT_EQ(to_text(*summary.evaluation), "loss 0.0912, accuracy 0.9721, perplexity 1235");
+  EXPECT_EQ(to_text(EvaluationStats{.loss = 0.5}), "loss 0.5000");
 }
 
 TEST(SummaryText, looks_like_this) {

@@ -166,6 +166,13 @@ std::map<std::pair<std::string, std::string>, std::uint64_t> standings(std::span
 
 }  // namespace
 
+std::string to_text(const EvaluationStats& evaluation) {
+  const auto& [loss, accuracy, perplexity] = evaluation;
+  return fmt::format("loss {:.4f}", loss) +
+         (std::isnan(accuracy) ? "" : fmt::format(", accuracy {:.4f}", accuracy)) +
+         (std::isnan(perplexity) ? "" : fmt::format(", perplexity {:.4g}", perplexity));
+}
+
 std::string to_text(const Summary& summary) {
   std::string text;
   const auto line = [&](std::string_view label, const std::string& value) {
@@ -189,9 +196,10 @@ std::string to_text(const Summary& summary) {
   line("loss", fmt::format("{} first, {} last, {} mean", loss_text(summary.loss.first),
                            loss_text(summary.loss.last), loss_text(summary.loss.mean)));
   if (summary.evaluation) {
-    const double accuracy = summary.evaluation->accuracy;
-    line("evaluation", fmt::format("{} loss", loss_text(summary.evaluation->loss)) +
-                           (std::isnan(accuracy) ? "" : fmt::format(", {:.2f} % accuracy", accuracy * 100)));
+    const auto& [loss, accuracy, perplexity] = *summary.evaluation;
+    line("evaluation", fmt::format("{} loss", loss_text(loss)) +
+                           (std::isnan(accuracy) ? "" : fmt::format(", {:.2f} % accuracy", accuracy * 100)) +
+                           (std::isnan(perplexity) ? "" : fmt::format(", {:.4g} perplexity", perplexity)));
   }
   line("network", fmt::format("{} sent, {} received, {}", bytes_text(static_cast<double>(summary.bytes.sent)),
                               bytes_text(static_cast<double>(summary.bytes.received)),

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
+
 #include "base/errors.h"
 
 namespace w5xde {
@@ -39,6 +41,18 @@ Result<GradientChoice> parse_gradient_choice(std::string_view text) {
 
 std::string to_string(const std::optional<LosslessChoice>& choice) {
   return choice ? to_string(*choice) : "same";
+}
+
+Result<std::optional<std::int64_t>> parse_ignore_index(std::string_view text) {
+  if (text == "none") return std::optional<std::int64_t>();
+  std::int64_t ignored = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ignored);
+  if (error == std::errc() && end == text.data() + text.size()) return std::optional(ignored);
+  return invalid("'{}': use a whole number, as -100, or none", text);
+}
+
+std::string to_string(const std::optional<std::int64_t>& ignored) {
+  return ignored ? std::to_string(*ignored) : "none";
 }
 
 }  // namespace w5xde

@@ -20,6 +20,7 @@ namespace w5xde {
 enum class Loss : std::uint8_t {
   automatic,  // what the model and the data ask for (ModelOptions::loss)
   cross_entropy,
+  bce,  // binary cross-entropy of outputs that are logits
   mse,
   own,  // a TorchScript file's forward(inputs, targets) gives it
 };
@@ -60,6 +61,7 @@ inline constexpr std::nullptr_t kNames = nullptr;
 template <>
 inline constexpr Named<Loss> kNames<Loss>[] = {{Loss::automatic, "auto"},
                                                {Loss::cross_entropy, "cross-entropy"},
+                                               {Loss::bce, "bce"},
                                                {Loss::mse, "mse"},
                                                {Loss::own, "own"}};
 template <>
@@ -108,5 +110,9 @@ std::string to_string(const Choice<Codec>& choice) {
   return choice.automatic ? "auto" : to_string(choice.codec);
 }
 std::string to_string(const std::optional<LosslessChoice>& choice);
+
+// A class, or "none".
+Result<std::optional<std::int64_t>> parse_ignore_index(std::string_view text);
+std::string to_string(const std::optional<std::int64_t>& ignored);
 
 }  // namespace w5xde

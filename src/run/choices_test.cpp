@@ -19,7 +19,8 @@ void expect_read_back(Result<Choice> (*parse)(std::string_view),
 }
 
 TEST(Choices, every_choice_is_printed_as_it_is_read) {
-  expect_read_back(parse_choice<Loss>, {"auto", "cross-entropy", "mse", "own"});
+  expect_read_back(parse_choice<Loss>, {"auto", "cross-entropy", "bce", "mse", "own"});
+  expect_read_back(parse_ignore_index, {"none", "-100", "0", "255"});
   expect_read_back(parse_choice<Serialization>, {"direct", "generic"});
   expect_read_back(parse_choice<SampleCaching>, {"auto", "on", "off"});
   expect_read_back(parse_choice<WhoWorks>, {"auto", "all"});
@@ -44,7 +45,8 @@ TEST(Choices, what_is_no_choice_is_answered_with_those_that_are) {
   EXPECT_EQ(parse_choice<SampleCaching>("maybe").error().message,
             "'maybe' is not a choice; use auto, on or off");
   EXPECT_EQ(parse_choice<Loss>("huber").error().message,
-            "'huber' is not a choice; use auto, cross-entropy, mse or own");
+            "'huber' is not a choice; use auto, cross-entropy, bce, mse or own");
+  EXPECT_EQ(parse_ignore_index("1.5").error().message, "'1.5': use a whole number, as -100, or none");
   EXPECT_FALSE(parse_choice<BatchPolicy>("large").ok());
   EXPECT_FALSE(parse_choice<RateScaling>("cubic").ok());
   EXPECT_NE(parse_lossless_choice("snappy").error().message.find("snappy"), std::string::npos);

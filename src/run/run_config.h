@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/mode.h"
@@ -19,6 +20,7 @@ struct RunConfig {
   std::string data;
   std::string evaluation_data;  // empty: the data's own test split, if it has one
   Loss loss = Loss::automatic;
+  std::optional<std::int64_t> ignore_index;  // targets that do not count
 
   Mode mode = Mode::sync;
   std::uint32_t batch = 32;

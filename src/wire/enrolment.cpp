@@ -7,14 +7,24 @@ namespace w5xde {
 
 namespace {
 
+constexpr auto kSampleField = [](auto& field, auto& sample) {
+  field("name", sample.name);
+  field("dtype", sample.dtype);
+  field("shape", sample.shape);
+  field("pixels", sample.pixels);
+  field("ids", sample.ids);
+};
+
 constexpr auto kOffer = [](auto& field, auto& offer) {
   field("run", offer.run);
   field("model", offer.model);
   field("model_hash", offer.model_hash);
   field("model_bytes", offer.model_bytes);
   field("loss", offer.loss);
-  field("sample_shape", offer.sample_shape);
+  field.maps("inputs", offer.inputs, kSampleField, kInputsMax);
+  field.map("targets", offer.targets, kSampleField);
   field("classes", offer.classes);
+  field("ignore_index", offer.ignore_index);
   field("threads", offer.threads);
   field("model_fingerprint", offer.model_fingerprint);
   field("newest_parameters", offer.newest_parameters);

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/limits.h"
 #include "w5xde/result.h"
+#include "w5xde/sample_field.h"
 #include "wire/messages.h"
 
 namespace w5xde {
@@ -24,8 +26,10 @@ struct Offer {
   std::string model_hash;  // of the model's file, XXH3-128; empty where the model is no file
   std::uint64_t model_bytes = 0;
   std::string loss;
-  std::vector<std::int64_t> sample_shape;
+  std::vector<SampleField> inputs;
+  SampleField targets;
   std::uint32_t classes = 0;
+  std::optional<std::int64_t> ignore_index;
   std::uint32_t threads = 1;
   std::uint64_t model_fingerprint = 0;  // the node's must be equal
   bool newest_parameters = false;       // async: leases are computed with the newest parameters at hand

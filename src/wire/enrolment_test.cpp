@@ -30,8 +30,11 @@ TEST(Enrolment, an_offer_arrives_as_it_was_sent) {
                     .model_hash = "00112233445566778899aabbccddeeff",
                     .model_bytes = 1u << 20,
                     .loss = "cross-entropy",
-                    .sample_shape = {1, 28, 28},
+                    .inputs = {{.name = "images", .dtype = DType::u8, .shape = {1, 28, 28}, .pixels = true},
+                               {.name = "tokens", .dtype = DType::i32, .shape = {7}, .ids = 1ull << 33}},
+                    .targets = {.name = "labels", .dtype = DType::i64, .shape = {}},
                     .classes = 10,
+                    .ignore_index = -100,
                     .threads = 2,
                     .model_fingerprint = UINT64_MAX,
                     .newest_parameters = true,
@@ -72,9 +75,22 @@ TEST(Enrolment, values_of_another_type_are_refused_by_name) {
   const auto refusal = [](const json& value) { return decode_offer(map(value), {}).error().to_string(); };
   EXPECT_EQ(refusal({{"model", 7}}), "corrupt: 'model' in an offer is not what it should be");
   for (const json& bad :
-       {json{{"classes", 1ull << 32}}, json{{"classes", -1}}, json{{"sample_shape", {1, -1}}},
-        json{{"sample_shape", "28"}}, json{{"newest_parameters", 1}}, json{{"run", std::string(257, 'x')}}}) {
+       {json{{"classes", 1ull << 32}}, json{{"classes", -1}}, json{{"newest_parameters", 1}},
+        json{{"run", std::string(257, 'x')}}, json{{"ignore_index", "none"}},
+        json{{"ignore_index", 1ull << 63}}, json{{"targets", 7}}, json{{"inputs", json::object()}},
+        json{{"inputs", {7}}}, json{{"inputs", std::vector<json>(kInputsMax + 1, json::object())}}}) {
     EXPECT_FALSE(decode_offer(map(bad), {}).ok()) << bad;
+  }
+}
+
+TEST(Enrolment, a_field_of_the_samples_that_is_none_is_refused) {
+  const auto with = [](const json& field) { return decode_offer(map({{"inputs", {field}}}), {}); };
+  EXPECT_TRUE(with({{"name", "x"}, {"dtype", "u8"}, {"shape", {1, 2}}, {"ids", 3}, {"colour", 1}}).ok());
+  for (const json& bad :
+       {json{{"name", 7}}, json{{"name", std::string(257, 'x')}}, json{{"dtype", 9}}, json{{"dtype", "u16"}},
+        json{{"shape", {1, -1}}}, json{{"shape", "28"}}, json{{"shape", std::vector<int>(kRankMax + 1, 1)}},
+        json{{"shape", {1ull << 40, 1ull << 40}}}, json{{"pixels", 1}}, json{{"ids", -1}}}) {
+    EXPECT_FALSE(with(bad).ok()) << bad;
   }
   EXPECT_EQ(decode_offer(map(json::array()), {}).error().to_string(), "corrupt: an offer is not a map");
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "w5xde/sample_field.h"
 
 namespace w5xde {
 namespace {
@@ -79,17 +80,22 @@ Lease any() {
       if (lease.numbers.back().kind == Kind::kept) --samples;
     }
   }
-  lease.tensors = {{DType::u8, Shape{samples, 3}, false, ""}, {DType::i64, Shape{samples}, false, ""}};
+  lease.tensors.assign(*rc::gen::inRange<std::size_t>(1, kInputsMax + 1),
+                       {DType::u8, Shape{samples, 3}, false, ""});
+  lease.tensors.push_back({DType::i64, Shape{samples}, false, ""});
   return lease;
 }
 template <>
 Contribution any() {
   const auto number = rc::gen::arbitrary<std::uint64_t>();
-  return {*number,      *number,      *number,
-          *any_block(), *number,      *rc::gen::arbitrary<double>(),
-          *number,      *number,      *rc::gen::arbitrary<std::uint32_t>(),
-          *number,      *number,      *number,
-          *number,      any_coding(), *any_tensors()};
+  return {*number,      *number,
+          *number,      *any_block(),
+          *number,      *rc::gen::arbitrary<double>(),
+          *number,      *number,
+          *number,      *rc::gen::arbitrary<std::uint32_t>(),
+          *number,      *number,
+          *number,      *number,
+          any_coding(), *any_tensors()};
 }
 template <>
 Parameters any() {

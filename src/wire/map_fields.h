@@ -2,6 +2,10 @@
 // member to `field`; a MapWriter or a MapReader is the field:
 //
 //   constexpr auto kOffer = [](auto& field, auto& offer) { field("run", offer.run); … };
+//
+// A member that has keys of its own is given with its list: field.map("targets", offer.targets, kField), and
+// a vector of such members with the most entries that it may have: field.maps("inputs", offer.inputs, kField,
+// 8).
 #pragma once
 
 #include <algorithm>
@@ -9,6 +13,7 @@
 #include <concepts>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,15 +22,35 @@
 #include "base/errors.h"
 #include "base/limits.h"
 #include "base/printable.h"
+#include "tensor/dtype.h"
 #include "w5xde/result.h"
+#include "w5xde/shape.h"
 #include "wire/value.h"
 
 namespace w5xde {
 
 struct MapWriter {
-  void operator()(const char* key, const auto& value) { map[key] = value; }
+  void operator()(const char* key, const auto& value) { out[key] = value; }
+  template <class T>
+  void operator()(const char* key, const std::optional<T>& value) {
+    out[key] = value ? nlohmann::json(*value) : nlohmann::json();
+  }
+  void operator()(const char* key, DType value) { out[key] = name_of(value); }
+  void operator()(const char* key, const Shape& value) {
+    out[key] = std::vector<std::int64_t>(value.dims().begin(), value.dims().end());
+  }
+  void map(const char* key, const auto& entry, const auto& fields) { out[key] = map_of(entry, fields); }
+  void maps(const char* key, const auto& entries, const auto& fields, std::size_t = 0) {
+    out[key] = nlohmann::json::array();
+    for (const auto& entry : entries) out[key].push_back(map_of(entry, fields));
+  }
+  static nlohmann::json map_of(const auto& entry, const auto& fields) {
+    MapWriter writer;
+    fields(writer, entry);
+    return std::move(writer.out);
+  }
 
-  nlohmann::json map = nlohmann::json::object();
+  nlohmann::json out = nlohmann::json::object();
 };
 
 // A missing key leaves the default; one of another type is an error, and the first error is kept.
@@ -56,20 +81,65 @@ class MapReader {
     });
     if (found) to = printable(to, limits_.name_bytes_max);
   }
-  // Whole numbers below 2^62.
-  void operator()(const char* key, std::vector<std::int64_t>& to) {
-    read(key, to, [](const nlohmann::json& value) {
-      return value.is_array() && value.size() <= kEntriesMax &&
-             std::ranges::all_of(value, [](const nlohmann::json& entry) {
-               return entry.is_number_unsigned() && entry.get<std::uint64_t>() < 1ull << 62;
-             });
-    });
+  // null: none.
+  void operator()(const char* key, std::optional<std::int64_t>& to) {
+    const auto found = map_.find(key);
+    if (found == map_.end() || found->is_null()) return;
+    const bool fits =
+        found->is_number_integer() &&
+        (!found->is_number_unsigned() || std::in_range<std::int64_t>(found->get<std::uint64_t>()));
+    if (!fits) return refuse(key);
+    to = found->get<std::int64_t>();
+  }
+  // By its name.
+  void operator()(const char* key, DType& to) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return;
+    const auto dtype = found->is_string() ? parse_dtype(found->get_ref<const std::string&>())
+                                          : Result<DType>(corrupt("not a text"));
+    if (!dtype.ok()) return refuse(key);
+    to = *dtype;
+  }
+  void operator()(const char* key, Shape& to) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return;
+    std::vector<std::int64_t> dims;
+    const bool whole = found->is_array() && found->size() <= kRankMax &&
+                       std::ranges::all_of(*found, [](const nlohmann::json& dim) {
+                         return dim.is_number_unsigned() && dim.get<std::uint64_t>() < 1ull << 62;
+                       });
+    if (whole) dims = found->get<std::vector<std::int64_t>>();
+    const auto shape = Shape::make(dims);
+    if (!whole || !shape.ok()) return refuse(key);
+    to = *shape;
+  }
+  void map(const char* key, auto& to, const auto& fields) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return;
+    if (!found->is_object()) return refuse(key);
+    read_entry(*found, to, fields);
+  }
+  void maps(const char* key, auto& to, const auto& fields, std::size_t entries_max) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return;
+    if (!found->is_array() || found->size() > entries_max) return refuse(key);
+    for (const nlohmann::json& entry : *found) {
+      if (!entry.is_object()) return refuse(key);
+      read_entry(entry, to.emplace_back(), fields);
+    }
   }
 
   const Status& status() const { return status_; }
 
  private:
-  static constexpr std::size_t kEntriesMax = 64;
+  void refuse(const char* key) {
+    if (status_.ok()) status_ = corrupt("'{}' in {} is not what it should be", key, what_);
+  }
+  void read_entry(const nlohmann::json& entry, auto& to, const auto& fields) {
+    MapReader reader(what_, entry, limits_);
+    fields(reader, to);
+    if (status_.ok()) status_ = reader.status_;
+  }
 
   template <class T>
   bool read(const char* key, T& to, const auto& fits) {
@@ -79,7 +149,7 @@ class MapReader {
       to = found->template get<T>();
       return true;
     }
-    if (status_.ok()) status_ = corrupt("'{}' in {} is not what it should be", key, what_);
+    refuse(key);
     return false;
   }
 
@@ -93,7 +163,7 @@ template <class Message>
 void encode_map(const auto& fields, const Message& message, std::vector<std::byte>& head) {
   MapWriter writer;
   fields(writer, message);
-  encode_value(writer.map, head);
+  encode_value(writer.out, head);
 }
 
 // `message` has the defaults.

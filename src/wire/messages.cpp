@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "base/printable.h"
+#include "w5xde/sample_field.h"
 #include "wire/value.h"
 
 namespace w5xde {
@@ -200,7 +201,8 @@ constexpr auto kContribution = [](auto& field, auto& contribution) {
   field(contribution.block);
   field(contribution.samples);
   field(contribution.loss_sum);
-  field(contribution.correct);
+  field.varint(contribution.counted);
+  field.varint(contribution.correct);
   field(contribution.compute_ns);
   field.varint(contribution.lanes, UINT32_MAX, "{} lanes");
   field(contribution.wait_ns);
@@ -286,7 +288,8 @@ Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   const auto has_them = [&](const TensorDescriptor& tensor) {
     return tensor.shape.rank() > 0 && static_cast<std::uint64_t>(tensor.shape[0]) == samples;
   };
-  if (lease.tensors.size() != 2 || !std::ranges::all_of(lease.tensors, has_them)) {
+  const bool some = lease.tensors.size() >= 2 && lease.tensors.size() <= kInputsMax + 1;
+  if (!some || !std::ranges::all_of(lease.tensors, has_them)) {
     return corrupt("a lease of {} samples has other tensors than their inputs and targets", samples);
   }
   return lease;

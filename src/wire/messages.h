@@ -73,9 +73,9 @@ struct SampleNumber {
 };
 
 // Coordinator to node: compute these slots of this step, with this version of the parameters. The tensors are
-// the slots' samples, one slot's after the other's: inputs, then targets. Where samples have numbers, only
-// those that the node does not have are in the tensors. A node answers every lease with one contribution, in
-// one piece or in parts.
+// the slots' samples, one slot's after the other's: the inputs, then the targets. Where samples have numbers,
+// only those that the node does not have are in the tensors. A node answers every lease with one
+// contribution, in one piece or in parts.
 struct Lease {
   std::uint64_t lease_id = 0;
   std::uint64_t step = 0;
@@ -107,7 +107,8 @@ struct Contribution {
   SlotBlock block;
   std::uint64_t samples = 0;
   double loss_sum = 0;
-  std::uint64_t correct = 0;  // of an evaluation's samples
+  std::uint64_t counted = 0;  // of an evaluation's targets, those that are classes and count
+  std::uint64_t correct = 0;  // of those
   std::uint64_t compute_ns = 0;
   std::uint32_t lanes = 1;    // in which it computed
   std::uint64_t wait_ns = 0;  // for a lease, or for its parameters

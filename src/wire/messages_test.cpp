@@ -69,12 +69,16 @@ TEST(MessagesTest, a_lease_has_the_samples_that_its_slots_say) {
   Lease lease{.block = {0, 2}, .slot_samples = {32, 8}};
   const TensorDescriptor inputs{DType::f32, Shape{40, 10}, false, ""},
       targets{DType::u8, Shape{40}, false, ""};
-  lease.tensors = {inputs, targets};
-  EXPECT_EQ(refusal_of(lease), "accepted");
+  for (const TensorList& right :
+       {TensorList{inputs, targets}, {inputs, inputs, targets}, TensorList(kInputsMax + 1, targets)}) {
+    lease.tensors = right;
+    EXPECT_EQ(refusal_of(lease), "accepted");
+  }
   for (const TensorList& wrong : {TensorList{},
                                   {inputs},
-                                  {inputs, targets, targets},
                                   {inputs, {DType::u8, Shape{}}},
+                                  TensorList(kInputsMax + 2, targets),
+                                  {inputs, {DType::u8, Shape{39}}, targets},
                                   {inputs, {DType::u8, Shape{39}}},
                                   {{DType::f32, Shape{32, 10}}, targets}}) {
     lease.tensors = wrong;
@@ -123,6 +127,7 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
                                   .block = {8, 4},
                                   .samples = 5,
                                   .loss_sum = -2.0,
+                                  .counted = 300,
                                   .correct = 6,
                                   .compute_ns = 7,
                                   .lanes = 3,
@@ -139,7 +144,8 @@ TEST(MessagesTest, a_contribution_has_these_bytes) {
             "04000000"          // slot count
             "0500000000000000"  // samples
             "00000000000000c0"  // loss sum
-            "0600000000000000"  // correct
+            "ac02"              // targets that count
+            "06"                // correct
             "0700000000000000"  // nanoseconds computing
             "03"                // lanes
             "0800000000000000"  // waiting

@@ -55,21 +55,6 @@ constexpr auto kReport = [](auto& field, auto& report) {
   field.maps("departures", report.departures, kDeparture);
 };
 
-struct Writer : MapWriter {
-  using MapWriter::operator();
-  void operator()(const char* key, const std::optional<double>& value) {
-    map[key] = value ? json(*value) : json();
-  }
-  void maps(const char* key, const auto& entries, const auto& fields) {
-    map[key] = json::array();
-    for (const auto& entry : entries) {
-      Writer writer;
-      fields(writer, entry);
-      map[key].push_back(std::move(writer.map));
-    }
-  }
-};
-
 // A missing key or one of another type leaves the default: this is for people to look at.
 class Reader {
  public:
@@ -107,20 +92,14 @@ class Reader {
   const json& map_;
 };
 
-json map_of(const StatusReport& report) {
-  Writer writer;
-  kReport(writer, report);
-  return std::move(writer.map);
-}
-
 }  // namespace
 
 void encode(const StatusReport& report, Head& head) {
-  encode_value(map_of(report), head);
+  encode_value(MapWriter::map_of(report, kReport), head);
 }
 
 std::string to_json(const StatusReport& report) {
-  return map_of(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return MapWriter::map_of(report, kReport).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 Result<StatusReport> decode_status(Bytes head, const Limits& limits) {

@@ -9,7 +9,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto* text : {&decoded->run, &decoded->model, &decoded->model_hash, &decoded->loss}) {
     fuzz::must_hold(text->size() <= fuzz::kLimits.name_bytes_max);
   }
-  for (const std::int64_t dim : decoded->sample_shape) fuzz::must_hold(dim >= 0);
+  fuzz::must_hold(decoded->inputs.size() <= kInputsMax);
+  for (const SampleField& input : decoded->inputs) {
+    fuzz::must_hold(input.name.size() <= fuzz::kLimits.name_bytes_max);
+    fuzz::must_hold(input.sample_bytes() < std::uint64_t{1} << 62);
+  }
   // What is written back may be longer than what was read, so with the limits of a real node.
   const auto again = decode_offer(fuzz::head_of(decoded.value()), Limits{});
   fuzz::must_hold(again.ok() && again.value() == decoded.value());

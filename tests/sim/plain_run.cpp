@@ -50,7 +50,7 @@ std::string plain_hash(const RunConfig& config, const std::shared_ptr<const Data
       growing.measure(left, right, learner->parameters()->floats(), nullptr);
     });
     for (std::uint32_t slot = 0; slot < slots; ++slot) {
-      const auto batch = batches.make(next_slot++, 1);
+      const auto batch = batches.make(next_slot++, 1).value();
       auto buffer = learner->take_buffer();
       const std::span<float> values(reinterpret_cast<float*>(buffer->data()), learner->floats());
       const std::span<const float> state(reinterpret_cast<const float*>(learner->state()->data()),
@@ -74,7 +74,7 @@ std::vector<double> sum_of_gradients(const RunConfig& config, const std::shared_
   const std::vector<float> state(floats);
   std::vector<double> sum(engine.description().parameters->floats());
   for (std::uint64_t slot = 0; slot < config.steps * config.step_slots(); ++slot) {
-    const auto batch = batches.make(slot, 1);
+    const auto batch = batches.make(slot, 1).value();
     std::vector<float> values(floats);
     const std::uint64_t step = slot / config.step_slots();
     const std::uint64_t seed =

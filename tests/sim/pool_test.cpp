@@ -38,8 +38,7 @@ TEST(PoolTest, it_comes_to_the_same_bits_as_a_plain_loop_for_1_3_and_7_nodes) {
 
 TEST(PoolTest, nodes_that_share_a_core_take_turns_and_parameters_go_to_one_at_a_time) {
   const auto data = open_dataset("synthetic", Split::train, 1).value();
-  const std::uint64_t samples_bytes =
-      kSamples * (data->inputs().sample_bytes() + data->targets().sample_bytes());
+  const std::uint64_t samples_bytes = kSamples * data->sample_bytes();
   // What was sent beside the samples, which is parameters for the most part.
   const auto bytes_beside_samples = [&](bool turns) {
     RunConfig config = sim_config();

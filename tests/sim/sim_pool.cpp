@@ -94,7 +94,7 @@ void SimPool::start_coordinator(unsigned nodes_awaited) {
   address_ = coordinator_->address();
   ASSERT_TRUE(coordinator_
                   ->begin({.checkpoint = std::move(*checkpoint),
-                           .data = data_of(config_),
+                           .data = data_ ? data_ : data_of(config_),
                            .evaluation = evaluation_,
                            .loss = "mse"})
                   .ok());

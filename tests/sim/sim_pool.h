@@ -52,6 +52,8 @@ class SimPool {
   // Gone without a word; started again from its newest checkpoint.
   void restart_coordinator();
 
+  // Instead of what the configuration names.
+  void train_on(std::shared_ptr<const Dataset> data) { data_ = std::move(data); }
   // To be evaluated on, at the end and as the configuration says.
   void evaluate_on(std::shared_ptr<const Dataset> data) { evaluation_ = std::move(data); }
 
@@ -89,7 +91,7 @@ class SimPool {
   TemporaryFolder folder_;
   Log log_{LogTier::silent};
   RunConfig config_;
-  std::shared_ptr<const Dataset> evaluation_;
+  std::shared_ptr<const Dataset> data_, evaluation_;
   std::unique_ptr<Coordinator> coordinator_;
   Address address_;
   std::vector<std::unique_ptr<Member>> members_;

@@ -53,10 +53,14 @@ testing::AssertionResult says(std::string_view refusal, std::string_view expecte
 
 Gathered gather_from(const Dataset& data, const std::vector<std::uint32_t>& numbers) {
   Gathered gathered;
-  gathered.inputs.resize(numbers.size() * data.inputs().sample_bytes());
+  std::vector<std::string> inputs;
+  for (const Dataset::Field& input : data.inputs())
+    inputs.emplace_back(numbers.size() * input.sample_bytes(), '\0');
+  std::vector<MutableBytes> places;
+  for (std::string& input : inputs) places.push_back(std::as_writable_bytes(std::span(input)));
   gathered.targets.resize(numbers.size() * data.targets().sample_bytes());
-  data.gather(numbers, std::as_writable_bytes(std::span(gathered.inputs)),
-              std::as_writable_bytes(std::span(gathered.targets)));
+  gathered.status = data.gather(numbers, places, std::as_writable_bytes(std::span(gathered.targets)));
+  for (const std::string& input : inputs) gathered.inputs += input;
   return gathered;
 }
 

@@ -32,10 +32,11 @@ std::string memory_of(const std::vector<T>& values) {
   return std::string(text_of(std::as_bytes(std::span(values))));
 }
 
-// What gather gives for these numbers: inputs and targets.
+// What gather gives for these numbers: all of one input after the other, and targets.
 struct Gathered {
   std::string inputs;
   std::string targets;
+  Status status;
 };
 Gathered gather_from(const Dataset& data, const std::vector<std::uint32_t>& numbers);
 

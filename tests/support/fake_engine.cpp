@@ -38,8 +38,8 @@ Status FakeEngine::initialise(std::uint64_t seed, std::span<float> state) {
 Result<Sums> FakeEngine::compute_slot(std::span<const float> state, const Slot& slot,
                                       std::span<float> contribution) {
   const auto& [samples, seed] = slot;
-  const auto inputs = floats_of(samples.inputs);
-  const auto count = static_cast<std::size_t>(samples.inputs.shape[0]);
+  const auto inputs = floats_of(samples.inputs[0]);
+  const auto count = static_cast<std::size_t>(samples.inputs[0].shape[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
   Sums sums{.samples = count};
   for (const auto& entry : description_.parameters->entries()) {
@@ -83,10 +83,10 @@ Result<Sums> FakeEngine::compute(std::span<const float> state, std::span<const S
 }
 
 Result<Evaluation> FakeEngine::evaluate(std::span<const float> state, const SlotSamples& samples) {
-  const auto inputs = floats_of(samples.inputs);
-  const auto count = static_cast<std::size_t>(samples.inputs.shape[0]);
+  const auto inputs = floats_of(samples.inputs[0]);
+  const auto count = static_cast<std::size_t>(samples.inputs[0].shape[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
-  Evaluation evaluation{.samples = count};
+  Evaluation evaluation{.counted = count, .samples = count};
   for (std::size_t sample = 0; sample < count; ++sample) {
     const double miss = double{state[sample % 16]} - double{inputs[sample * features]};
     evaluation.loss_sum += std::abs(miss) / 3;

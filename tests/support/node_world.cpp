@@ -36,7 +36,8 @@ Offer NodeWorld::offer() const {
   return {.run = "test",
           .model = "fake",
           .loss = "mse",
-          .sample_shape = {3},
+          .inputs = {{.name = "inputs", .shape = {3}}},
+          .targets = {.name = "targets", .dtype = DType::u8, .shape = {}},
           .classes = 10,
           .model_fingerprint = fingerprint_of(FakeEngine().description())};
 }

@@ -48,6 +48,7 @@ void add_status(CLI::App& app, ExitCode& code);
 void add_inspect(CLI::App& app, ExitCode& code);
 void add_eval(CLI::App& app, ExitCode& code);
 void add_export(CLI::App& app, ExitCode& code);
+void add_sample(CLI::App& app, ExitCode& code);
 void add_compare(CLI::App& app, ExitCode& code);
 void add_plan(CLI::App& app, ExitCode& code);
 void add_bench(CLI::App& app, ExitCode& code);  // its subcommands compute and pool, and:

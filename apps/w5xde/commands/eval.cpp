@@ -1,15 +1,16 @@
-// w5xde eval: loss and accuracy of a run's checkpoint.
+// w5xde eval: loss, accuracy and perplexity of a run's checkpoint, and the model's outputs.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/errors.h"
 #include "base/file.h"
 #include "commands/command.h"
+#include "commands/trained_run.h"
 #include "coordinator/batches.h"
-#include "learn/engine_library.h"
-#include "local_pool/engine_host.h"
-#include "record/run_folder.h"
+#include "data/npy.h"
+#include "record/summary.h"
 #include "settings.h"
 
 namespace w5xde {
@@ -19,90 +20,102 @@ namespace {
 constexpr std::uint32_t kBatch = 256;
 
 struct EvalOptions {
-  std::string run;
+  TrainedRunOptions trained;
   std::string data;
-  std::string checkpoint;  // empty: the newest
-  std::string engine;
-  std::string device = "auto";
   std::string json;
+  std::string outputs;
 };
 
 struct Scores {
   std::uint64_t step = 0;
-  double loss = 0;
-  double accuracy = 0;
   std::uint64_t samples = 0;
-  bool classes = false;  // whether there is an accuracy
+  EvaluationStats stats;
 };
 
-Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, std::uint64_t seed) {
-  W5XDE_TRY(auto set, open_dataset(spec, Split::test, seed));
+Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, const RunConfig& config) {
+  W5XDE_TRY(auto set, open_dataset(spec, Split::test, config.seed, config.ignore_index));
   if (set) return set;
-  return open_dataset(spec, Split::train, seed);
+  return open_dataset(spec, Split::train, config.seed, config.ignore_index);
 }
 
-Result<CheckpointFile> checkpoint_of(const EvalOptions& options, const RunFolder& folder) {
-  if (!options.checkpoint.empty()) return CheckpointFile::open(options.checkpoint);
-  std::vector<std::string> skipped;
-  W5XDE_TRY(auto newest, folder.newest(&skipped));
-  for (const std::string& line : skipped) fmt::print(stderr, "w5xde: {}\n", line);
-  if (!newest) return invalid("{} has no checkpoint yet", options.run);
-  return std::move(*newest);
-}
-
-Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
-                        const std::shared_ptr<const Dataset>& data) {
-  const ModelDescription& model = engine.description();
-  AlignedBuffer memory(model.floats() * sizeof(float));
-  const std::span<float> state(reinterpret_cast<float*>(memory.data()), model.floats());
-  std::ranges::fill(state, 0.f);
-  W5XDE_CHECK(checkpoint.read("parameters", *model.parameters, state.first(model.parameters->floats())));
-  if (model.buffers->floats() > 0) {
-    W5XDE_CHECK(checkpoint.read("buffers", *model.buffers, state.subspan(model.parameters->floats())));
+// The outputs of one batch after the other, as one array of NumPy.
+class OutputFile {
+ public:
+  Status add(Outputs outputs) {
+    if (!parts_.empty() && !std::ranges::equal(outputs.shape.dims().subspan(1), sample_dims()))
+      return invalid("the model's outputs change their shape from {} to {}", parts_.front().shape.to_string(),
+                     outputs.shape.to_string());
+    samples_ += outputs.shape[0];
+    parts_.push_back(std::move(outputs));
+    return {};
   }
+
+  Status write(const std::filesystem::path& path) const {
+    std::vector<std::int64_t> dims{samples_};
+    if (!parts_.empty()) dims.insert(dims.end(), sample_dims().begin(), sample_dims().end());
+    W5XDE_TRY(const Shape shape, Shape::make(dims));
+    const std::string header = npy_header_of(DType::f32, shape);
+    std::vector<Bytes> bytes{bytes_of(header)};
+    for (const Outputs& part : parts_) bytes.push_back(std::as_bytes(std::span(part.values)));
+    W5XDE_CHECK(write_file_atomically(path, bytes));
+    fmt::print("{}: outputs {}\n", path.string(), shape.to_string());
+    return {};
+  }
+
+ private:
+  std::span<const std::int64_t> sample_dims() const { return parts_.front().shape.dims().subspan(1); }
+
+  std::vector<Outputs> parts_;
+  std::int64_t samples_ = 0;
+};
+
+Result<Scores> evaluate(const TrainedRun& run, const std::shared_ptr<const Dataset>& data,
+                        OutputFile* outputs) {
   Batches batches(data, {.samples = data->samples(), .batch = kBatch, .shuffle = false});
-  Scores scores{.step = checkpoint.info().step, .classes = model.loss == "cross-entropy"};
-  double correct = 0;
+  Scores scores{.step = run.checkpoint.info().step};
+  Evaluation total;
   for (std::uint64_t slot = 0; slot < batches.sampler().slots_per_epoch(); ++slot) {
-    const auto batch = batches.make(slot, 1);
-    W5XDE_TRY(const Evaluation part, engine.evaluate(state, batch.samples()));
-    scores.loss += part.loss_sum;
-    correct += static_cast<double>(part.correct);
-    scores.samples += part.samples;
+    W5XDE_TRY(const Batch batch, batches.make(slot, 1));
+    const SlotSamples samples = batch.samples();
+    W5XDE_TRY(const Evaluation part, run.engine->evaluate(run.state(), samples));
+    total.loss_sum += part.loss_sum;
+    total.counted += part.counted;
+    total.correct += part.correct;
+    total.samples += part.samples;
+    if (outputs == nullptr) continue;
+    W5XDE_TRY(Outputs given, run.engine->predict(run.state(), samples.inputs));
+    W5XDE_CHECK(outputs->add(std::move(given)));
   }
-  scores.loss /= static_cast<double>(scores.samples);
-  scores.accuracy = correct / static_cast<double>(scores.samples);
+  scores.samples = total.samples;
+  scores.stats.loss = total.loss_sum / static_cast<double>(total.samples);
+  if (run.engine->description().loss != "cross-entropy") return scores;
+  scores.stats.accuracy = static_cast<double>(total.correct) / static_cast<double>(total.counted);
+  if (is_sequence(data->targets())) scores.stats.perplexity = std::exp(scores.stats.loss);
   return scores;
 }
 
-Result<Scores> scores_of(const EvalOptions& options) {
-  W5XDE_TRY(const RunFolder folder, RunFolder::look(options.run));
-  RunConfig config;
-  auto settings = settings_of(config);
-  W5XDE_TRY(const Given given, read_run_toml(folder.run_toml()));
-  W5XDE_CHECK(apply(settings, given));
-  W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(options, folder));
-  const std::string spec = !options.data.empty()             ? options.data
-                           : !config.evaluation_data.empty() ? config.evaluation_data
-                                                             : config.data;
-  W5XDE_TRY(const auto data, evaluation_set(spec, config.seed));
-  // The model is made as it was trained, whatever it is evaluated on.
-  W5XDE_TRY(const auto trained_on, open_dataset(config.data, Split::train, config.seed));
-  W5XDE_TRY(const auto path, find_engine(options.engine));
-  W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
-  const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";
-  W5XDE_TRY(const auto engine, library.make(model_options(config, *trained_on, options.device), file));
-  return evaluate(*engine, checkpoint, data);
-}
-
 Status eval(const EvalOptions& options) {
-  W5XDE_TRY(const Scores scores, scores_of(options));
-  const std::string accuracy = scores.classes ? fmt::format("{:.4f}", scores.accuracy) : "null";
-  fmt::print("step {}  samples {}  loss {:.4f}{}\n", scores.step, scores.samples, scores.loss,
-             scores.classes ? "  accuracy " + accuracy : "");
-  return write_text(options.json,
-                    fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n",
-                                scores.step, scores.samples, scores.loss, accuracy));
+  W5XDE_TRY(const TrainedRun run, load_trained_run(options.trained));
+  const std::string spec = !options.data.empty()                 ? options.data
+                           : !run.config.evaluation_data.empty() ? run.config.evaluation_data
+                                                                 : run.config.data;
+  W5XDE_TRY(const auto data, evaluation_set(spec, run.config));
+  W5XDE_CHECK(check_alike(*run.data, *data));
+  OutputFile outputs;
+  W5XDE_TRY(const Scores scores, evaluate(run, data, options.outputs.empty() ? nullptr : &outputs));
+  const EvaluationStats& stats = scores.stats;
+  const auto shown = [](const char* name, double value, int digits) {
+    return std::isnan(value) ? "" : fmt::format("  {} {:.{}f}", name, value, digits);
+  };
+  fmt::print("step {}  samples {}  loss {:.4f}{}{}\n", scores.step, scores.samples, stats.loss,
+             shown("accuracy", stats.accuracy, 4), shown("perplexity", stats.perplexity, 3));
+  if (!options.outputs.empty()) W5XDE_CHECK(outputs.write(options.outputs));
+  const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
+  return write_text(
+      options.json,
+      fmt::format("{{\"step\": {}, \"samples\": {}, \"loss\": {}, \"accuracy\": {}, \"perplexity\": {}}}\n",
+                  scores.step, scores.samples, number(stats.loss), number(stats.accuracy),
+                  number(stats.perplexity)));
 }
 
 }  // namespace
@@ -110,13 +123,15 @@ Status eval(const EvalOptions& options) {
 void add_eval(CLI::App& app, ExitCode& code) {
   auto* command = app.add_subcommand("eval", "Loss and accuracy of a run's checkpoint.");
   const auto options = std::make_shared<EvalOptions>();
-  command->add_option("RUN", options->run, "The run folder")->required();
+  add_trained_run_options(*command, options->trained);
   command->add_option("--data", options->data, "What to evaluate on; by default what the run does");
-  command->add_option("--checkpoint", options->checkpoint, "A file; by default the newest");
-  command->add_option("--device", options->device, "auto, cpu, cuda or mps");
-  command->add_option("--engine", options->engine, "The engine's shared library");
+  command->add_option("--outputs", options->outputs, "Write the model's outputs to FILE.npy, one a sample")
+      ->group(kRecordingGroup);
   command->add_option("--json", options->json, "Write the scores to this file too")->group(kRecordingGroup);
-  command->footer("Example:\n  w5xde eval runs/a --data idx:fashion-mnist");
+  command->footer(
+      "Example:\n"
+      "  w5xde eval runs/a --data idx:fashion-mnist\n"
+      "  w5xde eval runs/a --outputs outputs.npy");
   command->callback([options, &code] { code = exit_code(eval(*options)); });
 }
 

@@ -148,8 +148,8 @@ Result<ExitCode> run_plan(const PlanOptions& options) {
   situation.nodes = options.nodes;
   situation.cores = lanes_of(options, config, situation.link);
   situation.samples = bench.data->samples();
-  situation.sample_bytes = bench.data->inputs().sample_bytes() + bench.data->targets().sample_bytes();
-  situation.sample_numbers = bench.data->inputs().shape.elements() + bench.data->targets().shape.elements();
+  situation.sample_bytes = bench.data->sample_bytes();
+  situation.sample_numbers = bench.data->sample_numbers();
   W5XDE_TRY(const bool measured, measure(options, bench, situation));
   if (!measured) return kInterrupted;
   plan.prediction = predict(situation);

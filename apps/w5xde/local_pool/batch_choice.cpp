@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -38,11 +39,10 @@ std::uint64_t machine_bytes() {
 
 class Trial {
  public:
-  Trial(Engine& engine, const std::shared_ptr<const Dataset>& data, std::span<const float> state,
-        std::uint32_t batch)
+  Trial(Engine& engine, std::span<const float> state, Batch batch)
       : engine_(engine),
         state_(state),
-        samples_(Batches(data, {.samples = data->samples(), .batch = batch, .shuffle = false}).make(0, 1)),
+        samples_(std::move(batch)),
         contribution_(state.size() * sizeof(float)) {
     const SlotSamples samples = samples_.samples();
     slots_ = {Slot{samples, 1}, Slot{samples, 2}};
@@ -100,7 +100,9 @@ Result<std::vector<BatchTrial>> try_batches(Engine& engine, const std::shared_pt
   W5XDE_CHECK(engine.initialise(mix(seed), state));
   std::vector<BatchTrial> trials;
   for (const std::uint32_t batch : sizes) {
-    W5XDE_TRY(const double seconds, Trial(engine, data, state, batch).run());
+    Batches batches(data, {.samples = data->samples(), .batch = batch, .shuffle = false});
+    W5XDE_TRY(Batch samples, batches.make(0, 1));
+    W5XDE_TRY(const double seconds, Trial(engine, state, std::move(samples)).run());
     trials.push_back({batch, batch / seconds});
     if (seconds > kSlotSecondsMax || proportional_set_bytes(getpid()) > machine_bytes() / 4) break;
   }

@@ -33,7 +33,23 @@ static void to_json(json& out, const Shape& shape) {
 static void from_json(const json& in, Shape& shape) {
   shape = Shape::make(in.get<std::vector<std::int64_t>>()).value();
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelOptions, model, loss, sample_shape, classes, threads, device)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SampleField, name, dtype, shape, pixels, ids)
+static void to_json(json& out, const ModelOptions& model) {
+  out = {{"model", model.model},     {"loss", model.loss},       {"inputs", model.inputs},
+         {"targets", model.targets}, {"classes", model.classes}, {"threads", model.threads},
+         {"device", model.device}};
+  if (model.ignore_index) out["ignore_index"] = *model.ignore_index;
+}
+static void from_json(const json& in, ModelOptions& model) {
+  in.at("model").get_to(model.model);
+  in.at("loss").get_to(model.loss);
+  in.at("inputs").get_to(model.inputs);
+  in.at("targets").get_to(model.targets);
+  in.at("classes").get_to(model.classes);
+  if (in.contains("ignore_index")) model.ignore_index = in.at("ignore_index").get<std::int64_t>();
+  in.at("threads").get_to(model.threads);
+  in.at("device").get_to(model.device);
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, address, name, device, cores, model_cache,
                                    attempts_max)
@@ -111,7 +127,8 @@ Result<json> initialise_here(const EngineLibrary& library, const json& request) 
 Result<json> try_batches_here(const EngineLibrary& library, const json& request) {
   W5XDE_TRY(const auto engine, make_engine(library, request));
   const std::uint64_t seed = request.at("seed");
-  W5XDE_TRY(const auto data, open_dataset(request.at("data").get<std::string>(), Split::train, seed));
+  W5XDE_TRY(const auto data, open_dataset(request.at("data").get<std::string>(), Split::train, seed,
+                                          request.at("model").get<ModelOptions>().ignore_index));
   const auto sizes = request.at("sizes").get<std::vector<std::uint32_t>>();
   W5XDE_TRY(const auto trials, try_batches(*engine, data, seed, sizes));
   json rates = json::array();
@@ -361,8 +378,10 @@ bool is_script(const std::string& model) {
 ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device) {
   return {.model = config.model,
           .loss = std::string(name_of(config.loss)),
-          .sample_shape = data.inputs().shape,
+          .inputs = {data.inputs().begin(), data.inputs().end()},
+          .targets = data.targets(),
           .classes = data.classes(),
+          .ignore_index = config.ignore_index,
           .threads = config.threads,
           .device = device};
 }

@@ -35,7 +35,7 @@ Result<double> lane(const Workbench& bench, const LaneOptions& options) {
     made.clear();
     pair.clear();
     for (unsigned i = 0; i < options.slots_at_once; ++i, ++slots) {
-      made.push_back(batches.make(slots % batches.sampler().slots_per_epoch(), 1));
+      W5XDE_TRY(made.emplace_back(), batches.make(slots % batches.sampler().slots_per_epoch(), 1));
       pair.push_back({made.back().samples(), slot_seed(1, 0)});
     }
     W5XDE_CHECK(engine->compute(parameters, pair, {}, gradient));
@@ -55,7 +55,7 @@ Result<Workbench> Workbench::open(const RunConfig& config, const std::string& en
   W5XDE_CHECK(config.check());
   W5XDE_TRY(const auto path, find_engine(engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
-  W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed));
+  W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed, config.ignore_index));
   ModelOptions model = model_options(config, *data, "auto");
   return Workbench{config, std::move(data), library, std::move(model)};
 }

@@ -91,20 +91,20 @@ Result<RunRequest> RunRequest::read(const std::string& run, const Given& given) 
 
 Result<RunData> open_data(const RunConfig& config) {
   RunData data;
-  W5XDE_TRY(data.train, open_dataset(config.data, Split::train, config.seed));
+  const auto open = [&](const std::string& spec, Split split) {
+    return open_dataset(spec, split, config.seed, config.ignore_index);
+  };
+  W5XDE_TRY(data.train, open(config.data, Split::train));
   const std::string& other = config.evaluation_data;
-  W5XDE_TRY(data.evaluation, open_dataset(other.empty() ? config.data : other, Split::test, config.seed));
+  W5XDE_TRY(data.evaluation, open(other.empty() ? config.data : other, Split::test));
   if (!other.empty() && !data.evaluation) {
-    W5XDE_TRY(data.evaluation, open_dataset(other, Split::train, config.seed));
+    W5XDE_TRY(data.evaluation, open(other, Split::train));
   }
   if (config.batch > data.train->samples() && !config.batch_measured) {
     return invalid("--batch {} is more than the data has: {} samples; take {} at most", config.batch,
                    data.train->samples(), data.train->samples());
   }
-  if (data.evaluation && !(data.evaluation->inputs().shape == data.train->inputs().shape)) {
-    return invalid("evaluation samples have shape {}, training samples {}; use data of one kind",
-                   data.evaluation->inputs().shape.to_string(), data.train->inputs().shape.to_string());
-  }
+  if (data.evaluation) W5XDE_CHECK(check_alike(*data.train, *data.evaluation));
   const bool classifies = data.evaluation && data.evaluation->classes() > 0;
   if (config.target_accuracy > 0 && !classifies) {
     return invalid(

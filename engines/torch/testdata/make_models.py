@@ -157,6 +157,48 @@ class Recurrent(nn.Module):
         return self.last(outputs[:, -1])
 
 
+class Language(nn.Module):
+    """[T] ids in, a row of the vocabulary for each out: from the ids so far, weighted alike."""
+
+    def __init__(self, vocabulary: int, width: int, second: bool):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.middle = nn.Linear(2 * width, width)
+        self.last = nn.Linear(width, vocabulary)
+        self.second = second
+
+    def forward(self, ids):
+        here = self.embedding(ids)
+        count = torch.arange(1, here.size(1) + 1, dtype=here.dtype).unsqueeze(1)
+        values = torch.tanh(self.middle(torch.cat((here, here.cumsum(1) / count), 2)))
+        outputs = self.last(values)
+        return outputs.transpose(1, 2) if self.second else outputs
+
+
+class Masked(nn.Module):
+    """The mean embedding of those tokens that the mask leaves, plus a number: three classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 4)
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, mask, tokens, number, scale: float = 2.0):
+        values = self.embedding(tokens).masked_fill(torch.logical_not(mask).unsqueeze(2), 0.0).sum(1)
+        return self.last(torch.cat((values, number.unsqueeze(1) * scale), 1))
+
+
+class NamedLoss(nn.Module):
+    """Targets first, by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, wanted, numbers):
+        return ((self.layer(numbers) - wanted) ** 2).sum(1).mean()
+
+
 def convolution():
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3 * 6 * 6, 5))
 
@@ -202,6 +244,13 @@ def main(folder):
     torch.jit.script(SometimesDrops()).save(str(folder / "sometimes_drops.pt"))
     torch.jit.script(Recurrent()).save(str(folder / "recurrent.pt"))
     torch.jit.script(convolution()).save(str(folder / "convolution.pt"))
+    torch.jit.script(Language(11, 6, second=False)).save(str(folder / "language.pt"))
+    torch.jit.script(Language(11, 6, second=True)).save(str(folder / "language_second.pt"))
+    torch.jit.script(Language(256, 16, second=False)).save(str(folder / "bytes.pt"))
+    torch.jit.script(Masked()).save(str(folder / "masked.pt"))
+    torch.jit.script(NamedLoss()).save(str(folder / "named_loss.pt"))
+    torch.jit.script(nn.Conv2d(1, 3, 3, padding=1)).save(str(folder / "per_pixel.pt"))
+    torch.jit.script(nn.Linear(6, 3)).save(str(folder / "linear.pt"))
     torch.jit.script(nn.Linear(8, 5).double()).save(str(folder / "double.pt"))
     (folder / "text.pt").write_text("not a TorchScript file\n")
 

@@ -1,0 +1,69 @@
+#include "commands/trained_run.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.h"
+#include "learn/engine_library.h"
+#include "local_pool/engine_host.h"
+#include "settings.h"
+
+namespace w5xde {
+
+namespace {
+
+Result<AlignedBuffer> state_of(const CheckpointFile& checkpoint, const ModelDescription& model) {
+  AlignedBuffer memory(model.floats() * sizeof(float));
+  const std::span<float> state(reinterpret_cast<float*>(memory.data()), model.floats());
+  std::ranges::fill(state, 0.F);
+  W5XDE_CHECK(checkpoint.read("parameters", *model.parameters, state.first(model.parameters->floats())));
+  if (model.buffers->floats() > 0)
+    W5XDE_CHECK(checkpoint.read("buffers", *model.buffers, state.subspan(model.parameters->floats())));
+  return memory;
+}
+
+}  // namespace
+
+void add_trained_run_options(CLI::App& command, TrainedRunOptions& options) {
+  command.add_option("RUN", options.run, "The run folder")->required();
+  command.add_option("--checkpoint", options.checkpoint, "A file; by default the newest");
+  command.add_option("--device", options.device, "auto, cpu, cuda or mps");
+  command.add_option("--engine", options.engine, "The engine's shared library");
+}
+
+Result<RunConfig> config_of(const RunFolder& folder) {
+  RunConfig config;
+  auto settings = settings_of(config);
+  W5XDE_TRY(const Given given, read_run_toml(folder.run_toml()));
+  W5XDE_CHECK(apply(settings, given));
+  return config;
+}
+
+Result<CheckpointFile> checkpoint_of(const RunFolder& folder, const std::string& named) {
+  if (!named.empty()) return CheckpointFile::open(named);
+  std::vector<std::string> skipped;
+  W5XDE_TRY(auto newest, folder.newest(&skipped));
+  for (const std::string& line : skipped) fmt::print(stderr, "w5xde: {}\n", line);
+  if (!newest) return invalid("{} has no checkpoint yet", folder.path().string());
+  return std::move(*newest);
+}
+
+Result<TrainedRun> load_trained_run(const TrainedRunOptions& options) {
+  W5XDE_TRY(RunFolder folder, RunFolder::look(options.run));
+  W5XDE_TRY(RunConfig config, config_of(folder));
+  W5XDE_TRY(CheckpointFile checkpoint, checkpoint_of(folder, options.checkpoint));
+  // The model is made as it was trained, whatever it is used on.
+  W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed, config.ignore_index));
+  W5XDE_TRY(const auto path, find_engine(options.engine));
+  W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
+  const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";
+  W5XDE_TRY(auto engine, library.make(model_options(config, *data, options.device), file));
+  W5XDE_TRY(AlignedBuffer memory, state_of(checkpoint, engine->description()));
+  return TrainedRun{std::move(folder), std::move(config), std::move(checkpoint),
+                    std::move(data),   std::move(engine), std::move(memory)};
+}
+
+}  // namespace w5xde
