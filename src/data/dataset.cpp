@@ -7,6 +7,8 @@
 
 #include "base/errors.h"
 #include "data/array_dataset.h"
+#include "data/cifar.h"
+#include "data/csv.h"
 #include "data/generated.h"
 #include "data/idx.h"
 #include "data/npy.h"
@@ -55,10 +57,13 @@ struct Source {
   Result<SharedDataset> (*open)(const Request&);
 };
 
-constexpr std::array<Source, 7> kSources = {{
+constexpr std::array<Source, 9> kSources = {{
     {"synthetic", "synthetic", false, true, [](const Request& r) { return make_synthetic(r.split, r.seed); }},
     {"idx", "idx:FOLDER or idx:IMAGES,LABELS", true, true,
      [](const Request& r) { return open_idx(r.place, r.split); }},
+    {"cifar10", "cifar10:FOLDER", true, true,
+     [](const Request& r) { return open_cifar10(r.place, r.split); }},
+    {"csv", "csv:FILE?label=COLUMN", true, false, [](const Request& r) { return open_csv(r.place); }},
     {"npy", "npy:INPUTS[,MORE],TARGETS", true, false,
      [](const Request& r) { return open_npy(r.place, r.ignored); }},
     {"safetensors", "safetensors:FILE", true, false,

@@ -1,0 +1,98 @@
+#include "data/csv.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace w5xde {
+namespace {
+
+class CsvTest : public testing::Test {
+ protected:
+  Result<SharedDataset> open(const std::string& text, const std::string& options) const {
+    std::ofstream(folder_ / "table.csv", std::ios::binary) << text;
+    return open_csv((folder_ / "table.csv").string() + options);
+  }
+  std::string error_of(const std::string& text, const std::string& options) const {
+    const auto opened = open(text, options);
+    EXPECT_FALSE(opened.ok());
+    return opened.ok() ? "" : opened.error().message;
+  }
+
+  template <class Target>
+  struct Rows {
+    std::vector<float> inputs;
+    std::vector<Target> targets;
+  };
+  template <class Target>
+  static Rows<Target> rows_of(const Dataset& data) {
+    std::vector<std::uint32_t> numbers;
+    for (std::uint32_t i = 0; i < data.samples(); ++i) numbers.push_back(i);
+    Rows<Target> rows{std::vector<float>(data.samples() * data.inputs()[0].shape.elements()),
+                      std::vector<Target>(data.samples())};
+    const MutableBytes inputs = std::as_writable_bytes(std::span(rows.inputs));
+    EXPECT_TRUE(data.gather(numbers, {&inputs, 1}, std::as_writable_bytes(std::span(rows.targets))).ok());
+    return rows;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CsvTest, numbers_are_one_input_each_and_categories_one_for_each_text) {
+  const auto data = open("age,city,rent\n30,Rome,yes\n41.5,Bonn,no\n-2,Rome,yes\n", "?label=rent").value();
+  EXPECT_EQ(data->inputs()[0].shape, Shape{3});
+  EXPECT_EQ(data->classes(), 2u);
+  const auto rows = rows_of<std::int64_t>(*data);
+  EXPECT_EQ(rows.inputs, (std::vector<float>{30, 0, 1, 41.5, 1, 0, -2, 0, 1}));
+  EXPECT_EQ(rows.targets, (std::vector<std::int64_t>{1, 0, 1}));
+}
+
+TEST_F(CsvTest, a_label_of_numbers_with_a_fraction_is_a_value) {
+  const auto data = open("x,y\n1,0.5\n2,3\n", "?label=y").value();
+  EXPECT_EQ(data->classes(), 0u);
+  EXPECT_EQ(rows_of<float>(*data).targets, (std::vector<float>{0.5F, 3}));
+}
+
+TEST_F(CsvTest, whole_numbers_are_classes_unless_they_are_said_to_be_values) {
+  EXPECT_EQ(open("x,y\n1,0\n2,2\n", "?label=y").value()->classes(), 3u);
+  EXPECT_EQ(open("x,y\n1,0\n2,2\n", "?label=y&numbers=y").value()->classes(), 0u);
+}
+
+TEST_F(CsvTest, columns_are_categories_or_left_out_as_they_are_asked_for) {
+  const auto data = open("id,zip,y\n7,20,0\n8,10,1\n", "?label=y&categories=zip&drop=id").value();
+  EXPECT_EQ(rows_of<std::int64_t>(*data).inputs, (std::vector<float>{0, 1, 1, 0}));
+}
+
+TEST_F(CsvTest, quotes_hold_commas_quotes_and_ends_of_lines) {
+  const auto data = open("\"the, name\",y\r\n\"a \"\"b\"\"\nc\",0\r\nplain,1\r\n", "?label=y").value();
+  EXPECT_EQ(data->samples(), 2u);
+  EXPECT_EQ(data->inputs()[0].shape, Shape{2});
+  EXPECT_NE(error_of("t,x,y\n\"a\nb\",1,0\nc,oops,1\n", "?label=y").find("line 4, column 'x': 'oops'"),
+            std::string::npos);
+}
+
+TEST_F(CsvTest, a_bad_value_is_named_by_line_and_column) {
+  EXPECT_NE(error_of("x,y\n1,0\n\n2,1\nmany,0\n", "?label=y").find("line 5, column 'x': 'many' is no number"),
+            std::string::npos);
+  EXPECT_NE(error_of("x,y\n1,0\n,1\n", "?label=y").find("line 3, column 'x': an empty field"),
+            std::string::npos);
+  EXPECT_NE(error_of("x,y\n1,0\n1,2,3\n", "?label=y").find("line 3 has 3 fields"), std::string::npos);
+  EXPECT_NE(error_of("x,y\n\"1,0\n", "?label=y").find("never closed"), std::string::npos);
+  EXPECT_NE(error_of("x,y\n\"1\"2,0\n", "?label=y").find("behind its closing quote"), std::string::npos);
+}
+
+TEST_F(CsvTest, a_label_that_is_not_there_is_refused_with_the_columns_that_are) {
+  EXPECT_NE(error_of("x,y\n1,0\n", "?label=z").find("no column 'z'"), std::string::npos);
+  EXPECT_NE(error_of("x,y\n1,0\n", "").find("its columns are x, y"), std::string::npos);
+  EXPECT_NE(error_of("x,y\n1,0\n", "?label=y&drop=y").find("cannot be dropped"), std::string::npos);
+  EXPECT_NE(error_of("x,y\n1,0\n", "?lable=y").find("'lable=y' is not understood"), std::string::npos);
+  EXPECT_NE(error_of("x,y\n", "?label=y").find("no samples"), std::string::npos);
+  EXPECT_NE(error_of("", "?label=y").find("is empty"), std::string::npos);
+  EXPECT_NE(error_of("y\n1\n", "?label=y").find("no column beside 'y'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace w5xde
