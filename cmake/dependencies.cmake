@@ -14,6 +14,13 @@ pkg_check_modules(lz4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(deflate REQUIRED IMPORTED_TARGET libdeflate)
 
+# Static: one archive of a few functions, so that a program needs no library of that name where it runs.
+find_path(W5XDE_STB_INCLUDE stb_image.h PATH_SUFFIXES stb REQUIRED)
+find_library(W5XDE_STB_LIBRARY NAMES libstb.a REQUIRED)
+add_library(stb INTERFACE)
+target_include_directories(stb SYSTEM INTERFACE ${W5XDE_STB_INCLUDE})
+target_link_libraries(stb INTERFACE ${W5XDE_STB_LIBRARY} m)
+
 # Debian ships asio (standalone, header only) without a CMake or pkg-config file.
 find_path(W5XDE_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(asio INTERFACE)

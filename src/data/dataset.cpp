@@ -11,6 +11,7 @@
 #include "data/csv.h"
 #include "data/generated.h"
 #include "data/idx.h"
+#include "data/images.h"
 #include "data/npy.h"
 #include "data/text.h"
 #include "data/tokens.h"
@@ -57,13 +58,15 @@ struct Source {
   Result<SharedDataset> (*open)(const Request&);
 };
 
-constexpr std::array<Source, 9> kSources = {{
+constexpr std::array<Source, 10> kSources = {{
     {"synthetic", "synthetic", false, true, [](const Request& r) { return make_synthetic(r.split, r.seed); }},
     {"idx", "idx:FOLDER or idx:IMAGES,LABELS", true, true,
      [](const Request& r) { return open_idx(r.place, r.split); }},
     {"cifar10", "cifar10:FOLDER", true, true,
      [](const Request& r) { return open_cifar10(r.place, r.split); }},
     {"csv", "csv:FILE?label=COLUMN", true, false, [](const Request& r) { return open_csv(r.place); }},
+    {"images", "images:FOLDER[,size=N]", true, true,
+     [](const Request& r) { return open_images(r.place, r.split); }},
     {"npy", "npy:INPUTS[,MORE],TARGETS", true, false,
      [](const Request& r) { return open_npy(r.place, r.ignored); }},
     {"safetensors", "safetensors:FILE", true, false,

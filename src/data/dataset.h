@@ -70,14 +70,16 @@ enum class Split { train, test };
 //   safetensors:FILE        tensors "targets" and all others, which are inputs
 //   cifar10:FOLDER          its binary files
 //   csv:FILE?label=COLUMN   a table (csv.h)
+//   images:FOLDER[,size=N]  a folder a class, with PNG and JPEG files (images.h)
 //   text:FILE[,context=N]   a language model's: bytes, and the byte after each
 //   tokens:FILE[,context=N] the same of ids
 //   random:FEATURES,CLASSES noise, for benchmarks; 4096 samples, or random:FEATURES,CLASSES,SAMPLES
 //
 // Everything is checked here, every label too. `ignored`: targets may be this, which is no class.
 //
-// `test` is null where there is no such split: csv, npy, safetensors, random, idx with two files, an idx folder
-// without t10k-* files, and a text that is short. `seed` is for what is generated: synthetic and random.
+// `test` is null where there is no such split: csv, npy, safetensors, random, idx with two files, an idx
+// folder without t10k-* files, an images folder without train and test, and a text that is short. `seed` is
+// for what is generated: synthetic and random.
 Result<std::shared_ptr<const Dataset>> open_dataset(std::string_view spec, Split split, std::uint64_t seed,
                                                     std::optional<std::int64_t> ignored = std::nullopt);
 
