@@ -66,7 +66,11 @@ Status LossFunction::check(at::IntArrayRef outputs, at::IntArrayRef targets) con
     const bool fit = !outputs.empty() && outputs[0] == targets[0] &&
                      c10::multiply_integers(outputs) == c10::multiply_integers(targets);
     if (fit) return {};
-    return invalid(fmt::format("the model gives {} for targets of {}", c10::str(outputs), c10::str(targets)));
+    return invalid(fmt::format(
+        "the model gives {} for targets of {}, and f32 targets are values to predict (regression). If they "
+        "are classes, store them as whole numbers, in NumPy targets.astype('int64'); if they are values, "
+        "the model has to give as many",
+        c10::str(outputs), c10::str(targets)));
   }
   if (classes_are_last(outputs, targets) || classes_are_second(outputs, targets)) return {};
   std::vector<std::int64_t> last = targets.vec(), second = targets.vec();

@@ -58,6 +58,9 @@ class Dataset {
     for (const Field& input : inputs()) numbers += input.shape.elements();
     return numbers;
   }
+
+  // This sample's number in its files: another one where this set is a part of a larger one.
+  virtual std::uint32_t number_in_whole(std::uint32_t number) const { return number; }
 };
 
 enum class Split { train, test };

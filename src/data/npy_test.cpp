@@ -143,7 +143,7 @@ TEST(NpyTest, files_are_a_data_set_whose_targets_are_the_last) {
   EXPECT_TRUE(says(refusal_of(open_npy(x)), "npy: takes two files or more"));
   EXPECT_TRUE(says(refusal_of(open_npy(x + ",")), "npy: takes two files or more"));
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + x + "," + y)), "are named 'x'"));
-  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "s")), "opening " + y + "s: No such file"));
+  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "s")), "there is no file " + y + "s"));
   write_file(folder / "y.npy", "text");
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y)), y + ": this is not a .npy file"));
 }

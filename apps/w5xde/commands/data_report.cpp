@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/limits.h"
 #include "base/printable.h"
 #include "commands/figure_text.h"
 #include "tensor/half.h"

@@ -10,6 +10,7 @@
 #include "commands/trained_run.h"
 #include "coordinator/batches.h"
 #include "data/npy.h"
+#include "local_pool/run_request.h"
 #include "record/summary.h"
 #include "settings.h"
 
@@ -32,10 +33,17 @@ struct Scores {
   EvaluationStats stats;
 };
 
-Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, const RunConfig& config) {
-  W5XDE_TRY(auto set, open_dataset(spec, Split::test, config.seed, config.ignore_index));
-  if (set) return set;
-  return open_dataset(spec, Split::train, config.seed, config.ignore_index);
+// What the run is evaluated on; `data` instead, if it is given.
+Result<std::shared_ptr<const Dataset>> evaluation_set(RunConfig config, const std::string& data) {
+  if (!data.empty()) {
+    config.evaluation_data = data;
+    config.split = 0;
+  }
+  W5XDE_TRY(const RunData samples, open_samples(config));
+  if (samples.evaluation) return samples.evaluation;
+  fmt::print(stderr, "w5xde: {} has no test split: these scores are of the samples that it trains on\n",
+             config.data);
+  return samples.train;
 }
 
 // The outputs of one batch after the other, as one array of NumPy.
@@ -96,10 +104,7 @@ Result<Scores> evaluate(const TrainedRun& run, const std::shared_ptr<const Datas
 
 Status eval(const EvalOptions& options) {
   W5XDE_TRY(const TrainedRun run, load_trained_run(options.trained));
-  const std::string spec = !options.data.empty()                 ? options.data
-                           : !run.config.evaluation_data.empty() ? run.config.evaluation_data
-                                                                 : run.config.data;
-  W5XDE_TRY(const auto data, evaluation_set(spec, run.config));
+  W5XDE_TRY(const auto data, evaluation_set(run.config, options.data));
   W5XDE_CHECK(check_alike(*run.data, *data));
   OutputFile outputs;
   W5XDE_TRY(const Scores scores, evaluate(run, data, options.outputs.empty() ? nullptr : &outputs));

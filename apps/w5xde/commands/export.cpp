@@ -2,12 +2,11 @@
 // model file that the run was given, with those weights.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/errors.h"
 #include "base/file.h"
 #include "commands/command.h"
 #include "commands/trained_run.h"
+#include "record/weights.h"
 #include "tensor/safetensors.h"
 
 namespace w5xde {
@@ -24,22 +23,11 @@ struct ExportCommand {
 Status export_weights(const ExportCommand& options) {
   W5XDE_TRY(const RunFolder folder, RunFolder::look(options.trained.run));
   W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(folder, options.trained.checkpoint));
-  std::array<std::vector<float>, 2> memory;
-  std::vector<NamedTensor> tensors;
-  for (auto values = memory.begin(); const char* group : {"parameters", "buffers"}) {
-    const auto layout = checkpoint.layout_of(group);
-    if (!layout) continue;
-    values->resize(layout->floats());
-    W5XDE_CHECK(checkpoint.read(group, *layout, *values));
-    for (const auto& entry : layout->entries()) {
-      const std::span<const float> floats = std::span(*values).subspan(entry.offset, entry.shape.elements());
-      tensors.push_back({entry.name, TensorView(std::as_bytes(floats), DType::f32, entry.shape)});
-    }
-    ++values;
-  }
-  W5XDE_CHECK(write_safetensors(options.file, tensors,
+  W5XDE_TRY(const Weights weights, weights_of(checkpoint));
+  W5XDE_CHECK(write_safetensors(options.file, weights.tensors,
                                 {{"format", "pt"}, {"step", std::to_string(checkpoint.info().step)}}));
-  fmt::print("{}: {} tensors of step {}\n", options.file.string(), tensors.size(), checkpoint.info().step);
+  fmt::print("{}: {} tensors of step {}\n", options.file.string(), weights.tensors.size(),
+             checkpoint.info().step);
   return {};
 }
 

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/errors.h"
+#include "commands/newest_checkpoint.h"
 #include "learn/engine_library.h"
 #include "local_pool/engine_host.h"
+#include "local_pool/run_request.h"
 #include "settings.h"
 
 namespace w5xde {
@@ -43,12 +44,7 @@ Result<RunConfig> config_of(const RunFolder& folder) {
 }
 
 Result<CheckpointFile> checkpoint_of(const RunFolder& folder, const std::string& named) {
-  if (!named.empty()) return CheckpointFile::open(named);
-  std::vector<std::string> skipped;
-  W5XDE_TRY(auto newest, folder.newest(&skipped));
-  for (const std::string& line : skipped) fmt::print(stderr, "w5xde: {}\n", line);
-  if (!newest) return invalid("{} has no checkpoint yet", folder.path().string());
-  return std::move(*newest);
+  return named.empty() ? newest_checkpoint(folder) : CheckpointFile::open(named);
 }
 
 Result<TrainedRun> load_trained_run(const TrainedRunOptions& options) {
@@ -56,14 +52,14 @@ Result<TrainedRun> load_trained_run(const TrainedRunOptions& options) {
   W5XDE_TRY(RunConfig config, config_of(folder));
   W5XDE_TRY(CheckpointFile checkpoint, checkpoint_of(folder, options.checkpoint));
   // The model is made as it was trained, whatever it is used on.
-  W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed, config.ignore_index));
+  W5XDE_TRY(RunData data, open_samples(config));
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";
-  W5XDE_TRY(auto engine, library.make(model_options(config, *data, options.device), file));
+  W5XDE_TRY(auto engine, library.make(model_options(config, *data.train, options.device), file));
   W5XDE_TRY(AlignedBuffer memory, state_of(checkpoint, engine->description()));
-  return TrainedRun{std::move(folder), std::move(config), std::move(checkpoint),
-                    std::move(data),   std::move(engine), std::move(memory)};
+  return TrainedRun{std::move(folder),     std::move(config), std::move(checkpoint),
+                    std::move(data.train), std::move(engine), std::move(memory)};
 }
 
 }  // namespace w5xde

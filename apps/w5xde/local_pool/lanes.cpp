@@ -13,6 +13,7 @@
 #include "coordinator/batches.h"
 #include "learn/seeds.h"
 #include "local_pool/engine_host.h"
+#include "local_pool/run_request.h"
 
 namespace w5xde {
 
@@ -55,9 +56,9 @@ Result<Workbench> Workbench::open(const RunConfig& config, const std::string& en
   W5XDE_CHECK(config.check());
   W5XDE_TRY(const auto path, find_engine(engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
-  W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed, config.ignore_index));
-  ModelOptions model = model_options(config, *data, "auto");
-  return Workbench{config, std::move(data), library, std::move(model)};
+  W5XDE_TRY(auto data, open_samples(config));
+  ModelOptions model = model_options(config, *data.train, "auto");
+  return Workbench{config, std::move(data.train), library, std::move(model)};
 }
 
 Result<std::unique_ptr<Engine>> Workbench::make_engine() const {
