@@ -113,7 +113,7 @@ void add_eval(CLI::App& app, ExitCode& code) {
   command->add_option("RUN", options->run, "The run folder")->required();
   command->add_option("--data", options->data, "What to evaluate on; by default what the run does");
   command->add_option("--checkpoint", options->checkpoint, "A file; by default the newest");
-  command->add_option("--device", options->device, "auto, cpu, cuda or mps");
+  add_device_flag(*command, options->device);
   command->add_option("--engine", options->engine, "The engine's shared library");
   command->add_option("--json", options->json, "Write the scores to this file too")->group(kRecordingGroup);
   command->footer("Example:\n  w5xde eval runs/a --data idx:fashion-mnist");
