@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -13,6 +14,8 @@
 
 #include "base/errors.h"
 #include "base/file.h"
+#include "commands/command.h"
+#include "commands/suggestion.h"
 #include "run/presets.h"
 
 namespace w5xde {
@@ -55,6 +58,20 @@ Result<T> parse_plain(std::string_view text) {
   }
 }
 
+// All values of a type that has few.
+template <class T>
+std::vector<std::string> choices_of() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return {"true", "false"};
+  } else if constexpr (std::is_array_v<decltype(kNames<T>)>) {
+    std::vector<std::string> choices;
+    for (const auto& [value, name] : kNames<T>) choices.emplace_back(name);
+    return choices;
+  } else {
+    return {};
+  }
+}
+
 template <class T>
 using Parser = Result<T> (*)(std::string_view);
 
@@ -71,7 +88,8 @@ Setting setting(const std::string& name, std::string help, bool fixed, T& value,
             value = std::move(*parsed);
             return {};
           },
-          !std::is_arithmetic_v<T>};
+          !std::is_arithmetic_v<T>,
+          choices_of<T>()};
 }
 
 // A number of samples, or `auto`: to be measured. run.toml gets the number once it is known.
@@ -242,6 +260,19 @@ std::vector<Setting> history_settings(RunConfig& c) {
   };
 }
 
+// Values of settings whose type does not tell them; of codecs, one with each name.
+std::vector<std::string> more_choices_of(const std::string& name) {
+  if (name == "preset") return {preset_names().begin(), preset_names().end()};
+  if (name == "mode") return {"sync", "async"};
+  if (name == "optimizer") return {"sgd", "adam", "adamw"};
+  if (name == "model") return {"lenet", "resnet-small"};  // and files
+  if (name == "data") return {"synthetic"};               // and files
+  if (name == "codec") return {"auto", "none", "lz4", "lz4-frame", "zstd", "zlib"};
+  if (name == "gradient-codec" || name == "parameter-codec")
+    return {"none", "auto", "fp16", "bf16", "int8", "onebit", "topk:0.01", "powersgd:4"};
+  return {};
+}
+
 }  // namespace
 
 std::vector<Setting> settings_of(RunConfig& c) {
@@ -249,6 +280,7 @@ std::vector<Setting> settings_of(RunConfig& c) {
   const auto add = [&](const char* group, std::vector<Setting> settings) {
     for (Setting& setting : settings) {
       setting.group = group;
+      if (setting.choices.empty()) setting.choices = more_choices_of(setting.name);
       all.push_back(std::move(setting));
     }
   };
@@ -260,6 +292,23 @@ std::vector<Setting> settings_of(RunConfig& c) {
   return all;
 }
 
+namespace {
+
+constexpr AlsoCalled kSettings[] = {{"lr", "learning-rate"}, {"batch-size", "batch"}, {"dataset", "data"}};
+
+Error not_a_setting(const std::string& name) {
+  const bool is_setting = std::ranges::find(kSettings, name, &AlsoCalled::theirs) != std::end(kSettings);
+  if (const std::string command = command_with_flag(name); !command.empty() && !is_setting)
+    return invalid("'{}' belongs to the command line: w5xde {} --{}", name, command, name);
+  RunConfig config;
+  std::vector<std::string> names;
+  for (const Setting& setting : settings_of(config)) names.push_back(setting.name);
+  return invalid("'{}' is not a setting of a run{} `w5xde train --help-all` lists them", name,
+                 did_you_mean(name, names, kSettings));
+}
+
+}  // namespace
+
 Status apply(std::vector<Setting>& settings, const Given& given) {
   // The preset first: the others change it.
   if (const auto chosen = given.find("preset"); chosen != given.end()) {
@@ -269,7 +318,7 @@ Status apply(std::vector<Setting>& settings, const Given& given) {
     if (name == "preset") continue;
     const auto setting = std::ranges::find(settings, name, &Setting::name);
     if (setting == settings.end()) {
-      return invalid("'{}' is not a setting of a run; `w5xde train --help` lists them", name);
+      return not_a_setting(name);
     }
     W5XDE_CHECK(setting->set(value));
   }
@@ -279,12 +328,15 @@ Status apply(std::vector<Setting>& settings, const Given& given) {
 void add_settings(CLI::App& command, Given& given) {
   RunConfig defaults;
   for (const Setting& setting : settings_of(defaults)) {
-    command
-        .add_option_function<std::string>(
-            "--" + setting.name + (setting.name == "learning-rate" ? ",--lr" : ""),
-            [&given, name = setting.name](const std::string& value) { given[name] = value; }, setting.help)
-        ->default_str(setting.get())
-        ->group(setting.group);
+    CLI::Option* option =
+        command
+            .add_option_function<std::string>(
+                "--" + setting.name + (setting.name == "learning-rate" ? ",--lr" : ""),
+                [&given, name = setting.name](const std::string& value) { given[name] = value; },
+                setting.help)
+            ->default_str(setting.get())
+            ->group(setting.group);
+    if (!setting.choices.empty()) only(option, setting.choices);
   }
 }
 
@@ -299,9 +351,33 @@ Given given_for(RunConfig config) {
   return given;
 }
 
-// What train and serve take that is not a setting of the run.
-constexpr std::string_view kFlags[] = {"nodes",  "cores",  "listen", "insecure",
-                                       "engine", "device", "json",   "log"};
+namespace {
+
+// "model = lenet": TOML would have quotes there. Empty where the line has another mistake.
+std::string missing_quotes(std::string_view line) {
+  const std::size_t equals = line.find('=');
+  if (equals == std::string_view::npos) return {};
+  const auto trimmed = [](std::string_view part) {
+    const auto begin = part.find_first_not_of(" \t"), end = part.find_last_not_of(" \t\r");
+    return begin == std::string_view::npos ? std::string_view() : part.substr(begin, end - begin + 1);
+  };
+  const std::string_view rest = line.substr(equals + 1);
+  const std::string_view name = trimmed(line.substr(0, equals)),
+                         value = trimmed(rest.substr(0, rest.find(" #")));
+  constexpr std::string_view kWords[] = {"true", "false", "inf", "nan"};
+  const bool begins_as_text =
+      !value.empty() && (std::isalpha(static_cast<unsigned char>(value.front())) != 0 ||
+                         std::string_view("./~").find(value.front()) != std::string_view::npos);
+  if (!begins_as_text || std::ranges::find(kWords, value) != std::end(kWords)) return {};
+  return fmt::format("text needs quotes: {} = {}", name, quoted(std::string(value)));
+}
+
+std::string_view line_of(std::string_view text, std::size_t number) {
+  for (; number > 1; --number) text = text.substr(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
 
 Result<Given> read_run_toml(const std::filesystem::path& path) {
   W5XDE_TRY(const MappedFile file, MappedFile::open(path));
@@ -313,10 +389,7 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
     for (const auto& [key, value] : table) {
       const std::string name(key.str());
       if (std::ranges::find(settings, name, &Setting::name) == settings.end()) {
-        const bool flag = std::ranges::find(kFlags, name) != std::end(kFlags);
-        return invalid("{}:{}: '{}' {}", path.string(), value.source().begin.line, name,
-                       flag ? fmt::format("belongs to the command line: w5xde train --{}", name)
-                            : "is not a setting of a run; `w5xde train --help` lists them");
+        return not_a_setting(name).within(fmt::format("{}:{}", path.string(), value.source().begin.line));
       }
       if (const auto* text = value.as_string()) {
         given[name] = text->get();
@@ -331,15 +404,17 @@ Result<Given> read_run_toml(const std::filesystem::path& path) {
       }
     }
   } catch (const toml::parse_error& error) {
-    return invalid("{}:{}: {} (text needs quotes: model = \"lenet\")", path.string(),
-                   error.source().begin.line, error.description());
+    const auto line = error.source().begin.line;
+    const std::string quotes = missing_quotes(line_of(text_of(file.bytes()), line));
+    return invalid("{}:{}: {}", path.string(), line,
+                   quotes.empty() ? std::string(error.description()) : quotes);
   }
   return given;
 }
 
 Status write_run_toml(const std::filesystem::path& path, RunConfig config) {
   std::string text =
-      "# What this run was asked for, defaults written out. `w5xde train --help` explains each.\n";
+      "# What this run was asked for, defaults written out. `w5xde train --help-all` explains each.\n";
   for (const Setting& setting : settings_of(config)) {
     text += fmt::format("{} = {}\n", setting.name, toml_of(setting));
   }

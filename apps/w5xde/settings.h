@@ -29,8 +29,9 @@ struct Setting {
   bool fixed;  // the result depends on it: it cannot change when a run is resumed
   std::function<std::string()> get;
   std::function<Status(const std::string&)> set;
-  bool text;                       // written to run.toml in quotes
-  const char* group = kMainGroup;  // of --help
+  bool text;                              // written to run.toml in quotes
+  std::vector<std::string> choices = {};  // the values that it takes, where they are few
+  const char* group = kMainGroup;         // of --help
 };
 
 // Every setting, bound to `c`.

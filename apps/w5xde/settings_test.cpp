@@ -184,11 +184,14 @@ TEST_F(SettingsTest, what_the_command_line_gives_goes_before_what_the_file_says)
 
 TEST_F(SettingsTest, a_key_that_is_no_setting_is_named_with_its_line) {
   EXPECT_EQ(local(refusal("batch = 1\n\nlerning-rate = 0.1\n")),
-            "run.toml:3: 'lerning-rate' is not a setting of a run; `w5xde train --help` lists them");
+            "run.toml:3: 'lerning-rate' is not a setting of a run; did you mean learning-rate? `w5xde train "
+            "--help-all` lists them");
   RunConfig config;
   auto settings = settings_of(config);
   EXPECT_EQ(apply(settings, {{"colour", "blue"}}).error().message,
-            "'colour' is not a setting of a run; `w5xde train --help` lists them");
+            "'colour' is not a setting of a run. `w5xde train --help-all` lists them");
+  EXPECT_NE(refusal("lr = 0.1\n").find("did you mean learning-rate?"), std::string::npos)
+      << refusal("lr = 0.1\n");
 }
 
 TEST_F(SettingsTest, tables_and_lists_are_no_values) {
@@ -199,6 +202,18 @@ TEST_F(SettingsTest, tables_and_lists_are_no_values) {
 TEST_F(SettingsTest, a_flag_of_the_command_line_in_run_toml_is_called_that) {
   EXPECT_EQ(local(refusal("nodes = 3\n")),
             "run.toml:1: 'nodes' belongs to the command line: w5xde train --nodes");
+  EXPECT_EQ(local(refusal("seed = 1\nwait-for = 3\n")),
+            "run.toml:2: 'wait-for' belongs to the command line: w5xde serve --wait-for");
+  EXPECT_EQ(local(refusal("no-summary = true\n")),
+            "run.toml:1: 'no-summary' belongs to the command line: w5xde train --no-summary");
+}
+
+TEST_F(SettingsTest, text_without_quotes_is_shown_with_them) {
+  EXPECT_EQ(local(refusal("batch = 1\ndata = npy:x.npy,y.npy\n")),
+            "run.toml:2: text needs quotes: data = \"npy:x.npy,y.npy\"");
+  EXPECT_EQ(local(refusal("mode=sync # the same bits\n")), "run.toml:1: text needs quotes: mode = \"sync\"");
+  for (const char* text : {"batch = 1\nbatch = 2\n", "slots = = 2\n", "batch = [\n", "seed = 1 2\n"})
+    EXPECT_EQ(refusal(text).find("quotes"), std::string::npos) << refusal(text);
 }
 
 TEST_F(SettingsTest, what_is_no_toml_is_refused_with_its_line) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "w5xde/result.h"
@@ -14,7 +15,11 @@ struct LinkSpeed {
   bool loopback() const { return bytes_per_second == 0; }
 };
 
-// "loopback", or RATE[,DELAY]: "100mbit,40ms", "1gbit", "12MB/s,0.5ms". The delay is the round trip.
+// "loopback", or RATE[,DELAY]: "100mbit,40ms", "20 Mbit/s", "1Gbps", "12MB/s,0.5ms". The delay is the round
+// trip. A small b is a bit, a capital B a byte; the case of other letters does not matter.
 Result<LinkSpeed> parse_link_speed(std::string_view text);
+
+// As it was understood: "100 Mbit/s, round trip 40 ms".
+std::string to_string(const LinkSpeed& link);
 
 }  // namespace w5xde

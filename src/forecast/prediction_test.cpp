@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "forecast/advice.h"
 #include "forecast/traffic.h"
 
@@ -349,6 +351,52 @@ TEST(AdviceTest, what_is_hardly_faster_than_exact_is_not_taken_for_it) {
           << link << ' ' << slot_seconds;
     }
   }
+}
+
+// The densest that goes down, of what is considered; 0: none is sparse.
+double density_down(const Situation& situation) {
+  double density = 0;
+  for (const Advice::Choice& choice : advise(situation).choices)
+    density = std::max(density, choice.parameter_codec.codec.density);
+  return density;
+}
+
+TEST(AdviceTest, what_nodes_change_together_goes_down_whole_or_not_sparsely) {
+  EXPECT_DOUBLE_EQ(density_down(situation_with("10mbit", 0.01, 2)), 0.02);
+  EXPECT_DOUBLE_EQ(density_down(situation_with("10mbit", 0.01, 7)), 0.07);
+  EXPECT_EQ(density_down(situation_with("10mbit", 0.01, 20)), 0) << "int8 has fewer bytes";
+  Situation spread = situation_with("10mbit", 0.01, 4);
+  spread.config.optimizer.momentum = 0.9;
+  EXPECT_EQ(density_down(spread), 0);
+  spread.config.optimizer = {.kind = OptimizerOptions::Kind::adam};
+  EXPECT_EQ(density_down(spread), 0);
+}
+
+TEST(AdviceTest, a_pool_is_worth_it_where_it_is_faster_than_one_of_its_machines) {
+  const Advice fast = advise(situation_with("10gbit", 0.05, 4));
+  EXPECT_TRUE(fast.worth_pooling());
+  EXPECT_GT(fast.gain, 3);
+  EXPECT_TRUE(fast.remedies.empty());
+  const Situation slow = situation_with("1mbit,100ms", 0.001, 4);
+  const Advice not_worth_it = advise(slow);
+  EXPECT_FALSE(not_worth_it.worth_pooling());
+  EXPECT_DOUBLE_EQ(not_worth_it.gain, not_worth_it.choice().prediction.batches_per_second * 0.001);
+}
+
+TEST(AdviceTest, where_it_is_not_the_least_change_that_helps_is_found) {
+  const Situation slow = situation_with("100mbit,20ms", 0.008, 4);
+  const Advice advice = advise(slow);
+  ASSERT_FALSE(advice.worth_pooling()) << advice.gain;
+  ASSERT_EQ(advice.remedies.size(), 3u);
+  for (const Remedy& remedy : advice.remedies) {
+    EXPECT_GT(remedy.factor, 1u);
+    EXPECT_GE(remedy.gain, 1.1) << static_cast<int>(remedy.kind);
+  }
+  // Half of it would not do.
+  Situation other = slow;
+  other.config.slots *= advice.remedies[0].factor / 2;
+  EXPECT_LT(predict(other).batches_per_second / other.alone_batches_per_second(), 1.1);
+  EXPECT_TRUE(advise(situation_with("loopback", 0.0001, 4)).remedies.empty()) << "one machine";
 }
 
 }  // namespace

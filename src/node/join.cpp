@@ -13,7 +13,14 @@ namespace w5xde {
 namespace {
 
 constexpr unsigned kFruitlessStaysMax = 5;
-constexpr Duration kTellEvery = std::chrono::seconds(20);
+constexpr Duration kProgressEvery = std::chrono::seconds(1);
+constexpr std::string_view kToldToStop = "the node was told to stop";
+
+// What a goodbye says, without that it is one.
+std::string said_in(const std::string& goodbye) {
+  constexpr std::string_view kBefore = "the other side left: ";
+  return goodbye.starts_with(kBefore) ? goodbye.substr(kBefore.size()) : goodbye;
+}
 
 // Connects and works, again and again.
 class Member {
@@ -26,7 +33,7 @@ class Member {
         // what its nodes are computing.
         signals_(loop_, {SIGTERM}, [this](int) { told_to_leave(); }) {}
 
-  Status run() {
+  Result<std::string> run() {
     connect();
     tell_of_progress();
     while (!result_) {
@@ -34,6 +41,7 @@ class Member {
                       [&] { return node_ && node_->waits_for_parameters(); });
       if (!result_) stay_over();
     }
+    note_progress();
     return *result_;
   }
 
@@ -45,12 +53,12 @@ class Member {
     };
     connect_tcp(loop_, connect_options, random_, [this](Result<std::unique_ptr<Stream>> stream) {
       if (leaving_ || !stream.ok()) {
-        result_ = leaving_ ? Status() : Status(std::move(stream).error().within(nobody_there()));
+        if (leaving_) return leave(std::string(kToldToStop));
+        result_ = std::move(stream).error().within(nobody_there());
         return;
       }
       node_ = std::make_unique<Node>(loop_, options_.node, log_);
       node_->start(std::move(*stream));
-      told_slots_ = 0;
     });
   }
 
@@ -64,13 +72,16 @@ class Member {
   }
 
   void tell_of_progress() {
-    if (node_ && node_->slots_computed() > told_slots_) {
-      const std::uint64_t slots = node_->slots_computed();
-      log_.normal("{}: {} batches computed, {:.0f} a second", options_.node.name, slots,
-                  static_cast<double>(slots - told_slots_) / seconds_of(kTellEvery));
-      told_slots_ = slots;
+    note_progress();
+    progress_timer_ = loop_.after(kProgressEvery, [this] { tell_of_progress(); });
+  }
+
+  void note_progress() {
+    if (node_ && !node_->run().empty()) {
+      done_.run = node_->run();
+      done_.batches = batches_before_ + node_->slots_computed();
     }
-    progress_timer_ = loop_.after(kTellEvery, [this] { tell_of_progress(); });
+    options_.on_progress(done_);
   }
 
   // The first failure is told at once. Then ever more seldom: it may go on for days.
@@ -92,12 +103,13 @@ class Member {
     log_.verbose("{}: {} slots computed; {}", options_.node.name, node_->slots_computed(),
                  reason.to_string());
     fruitless_stays_ = node_->slots_computed() > 0 ? 0 : fruitless_stays_ + 1;
+    note_progress();
+    batches_before_ = done_.batches;
     node_.reset();
     if (leaving_ || (parted && reason.kind == ErrorKind::disconnected)) {
-      log_.normal("{}: left: {}", options_.node.name, reason.message);
-      result_ = Status();
+      leave(said_in(reason.message));
     } else if (!worth_another_try(reason, parted)) {
-      result_ = Status(reason);
+      result_ = reason;
     } else if (fruitless_stays_ == 0) {
       log_.normal("{}: {}; connecting again", options_.node.name, reason.message);
       connect();
@@ -109,6 +121,11 @@ class Member {
         if (!result_) connect();
       });
     }
+  }
+
+  void leave(std::string why) {
+    log_.normal("{}: left: {}", options_.node.name, why);
+    result_ = std::move(why);
   }
 
   // A byte that went wrong on its way is the link's fault, no matter which side saw it, and a coordinator
@@ -123,9 +140,9 @@ class Member {
 
   void told_to_leave() {
     // Twice: somebody is in a hurry, and the coordinator knows what to do about lost nodes.
-    if (leaving_ || !node_) result_ = Status();
+    if (leaving_ || !node_) leave(std::string(kToldToStop));
     leaving_ = true;
-    if (node_) node_->leave("the node was told to stop");
+    if (node_) node_->leave(std::string(kToldToStop));
   }
 
   AsioLoop loop_;
@@ -136,14 +153,15 @@ class Member {
   std::unique_ptr<Node> node_;
   bool leaving_ = false;
   unsigned fruitless_stays_ = 0;  // in a row
-  std::uint64_t told_slots_ = 0;  // of this stay
+  Contributed done_;
+  std::uint64_t batches_before_ = 0;  // this stay
   Loop::TimerId progress_timer_ = 0;
-  std::optional<Status> result_;
+  std::optional<Result<std::string>> result_;  // why it left
 };
 
 }  // namespace
 
-Status join(JoinOptions options, const Log& log) {
+Result<std::string> join(JoinOptions options, const Log& log) {
   return Member(std::move(options), log).run();
 }
 

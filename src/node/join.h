@@ -1,11 +1,21 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <string>
+
 #include "base/log.h"
 #include "net/tcp.h"
 #include "node/node.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
+
+// What a node did, in all of its stays.
+struct Contributed {
+  std::string run;            // empty while no coordinator has offered one
+  std::uint64_t batches = 0;  // computed
+};
 
 struct JoinOptions {
   Address address;
@@ -15,11 +25,14 @@ struct JoinOptions {
   // Before the second attempt; it doubles up to delay_max.
   Duration delay_first = std::chrono::milliseconds(100);
   Duration delay_max = std::chrono::seconds(30);
+  // Called every second, at the end of each stay, and before join() returns.
+  std::function<void(const Contributed&)> on_progress = [](const Contributed&) {};
 };
 
 // Connects, works, and connects again when the link breaks, until the run is over, it is refused,
 // SIGTERM tells it to leave (it finishes its lease first; a second signal does not wait), or attempts_max
-// attempts in a row have failed. A stay without work is a failed attempt. Ok when it left with a goodbye.
-Status join(JoinOptions options, const Log& log);
+// attempts in a row have failed. A stay without work is a failed attempt. Ok when it left with a goodbye:
+// why.
+Result<std::string> join(JoinOptions options, const Log& log);
 
 }  // namespace w5xde

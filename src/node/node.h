@@ -40,6 +40,8 @@ class Node final : private Connection::Owner {
   // It has a lease, but not the parameters for it.
   bool waits_for_parameters() const { return !leases_.empty() && activity_ != Activity::computing; }
   std::uint64_t slots_computed() const { return slots_computed_; }
+  // The run's name; empty before the coordinator has offered it.
+  const std::string& run() const { return enrolment_.offer().run; }
 
  private:
   enum class Activity {

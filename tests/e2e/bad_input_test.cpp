@@ -185,6 +185,46 @@ TEST_F(BadInputTest, a_word_that_is_not_known_brings_up_what_may_have_been_meant
   expect(kUsage, {"train", "run", "--lerning-rate", "0.1"},
          {"there is no --lerning-rate; did you mean --learning-rate?"});
   expect(kUsage, {"status", "runs/nope"}, {"there is no run folder runs/nope"});
+  expect(kUsage, {"join", "runs/nope"}, {"'runs/nope' is not HOST:PORT", "w5xde serve"});
+  expect(kUsage, {"join", "."}, {"'.' is not HOST:PORT", "but a folder"});
+  expect(kUsage, {"bench", "pol"}, {"there is no command pol; did you mean pool?"});
+  expect(kUsage, {"bench"}, {"bench needs a command: compute, pool or original"});
+  expect(kUsage, {}, {"say a command: train, serve, join"});
+  expect(kUsage, {"eval"}, {"eval needs RUN", "as in:", "w5xde eval runs/a"});
+}
+
+TEST_F(BadInputTest, the_program_explains_and_completes_itself) {
+  Process help = pool_.start({"train", "--help"}, {.with_output = true});
+  expect(kSuccess, std::move(help), {"$ w5xde train --model", "--help-all shows all "});
+  Process bench = pool_.start({"bench", "pool", "--help-all"}, {.with_output = true});
+  expect(kSuccess, std::move(bench), {"$ w5xde bench pool", "--socket-buffer"});
+  Process completion = pool_.start({"completion", "bash"}, {.with_output = true});
+  expect(kSuccess, std::move(completion), {"' bench original'", "complete -o default -F _w5xde w5xde"});
+}
+
+TEST_F(BadInputTest, a_node_says_what_it_computes_and_why_it_left) {
+  Process coordinator = pool_.serve({"--steps", "100000"});
+  Process node = pool_.join("desk", {"--progress-seconds", "0.2", "--nodes", "2"});
+  node.wait_for_line("joined run run");
+  const std::string line = node.wait_for_line(" batches computed on this machine, ");
+  EXPECT_NE(line.find("run run: "), std::string::npos) << line;
+  node.signal_alone(SIGINT);
+  EXPECT_EQ(node.wait(), kInterrupted) << node.said();
+  EXPECT_NE(node.said().find("left run run: the node was told to stop; "), std::string::npos) << node.said();
+  // The first time was before it came.
+  coordinator.wait_for_line("waiting for nodes; join with: w5xde join 127.0.0.1:");
+  coordinator.wait_for_line("desk-1 joined from");
+  coordinator.wait_for_line("waiting for nodes; join with: w5xde join 127.0.0.1:");
+  coordinator.signal(SIGINT);
+  EXPECT_EQ(coordinator.wait(), kInterrupted) << coordinator.said();
+}
+
+TEST_F(BadInputTest, a_node_of_a_finished_run_says_so_at_last) {
+  Process coordinator = pool_.serve();
+  Process node = pool_.join("desk");
+  EXPECT_EQ(coordinator.wait(), kSuccess) << coordinator.said();
+  EXPECT_EQ(node.wait(), kSuccess) << node.said();
+  EXPECT_NE(node.said().find("left run run: the run is finished; "), std::string::npos) << node.said();
 }
 
 TEST_F(BadInputTest, a_node_stays_when_its_coordinator_is_stopped_and_comes_back_to_the_resumed_run) {
@@ -239,7 +279,7 @@ TEST_F(BadInputTest, what_the_result_depends_on_cannot_change) {
 
 TEST_F(BadInputTest, a_node_with_other_threads_is_told_which) {
   Process coordinator = pool_.serve();
-  expect(kIncompatible, pool_.join("odd", {"--threads", "2"}), {"join with --threads 1"});
+  expect(kIncompatible, pool_.join("odd", {"--threads", "2"}), {"w5xde: refused: ", "join with --threads 1"});
   Process node = pool_.join("even");
   EXPECT_EQ(coordinator.wait(), kSuccess) << coordinator.said();
 }

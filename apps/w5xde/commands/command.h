@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "w5xde/result.h"
 
@@ -28,29 +30,32 @@ ExitCode exit_code(const Result<ExitCode>& code);
 // Writes a file of text, whole or not at all. Does nothing when `path` is empty.
 Status write_text(const std::filesystem::path& path, const std::string& text);
 
-// What the command line says that there is not, and what may have been meant: "there is no --lerning-rate;
-// did you mean --learning-rate?". Empty where every word is known.
-std::string unknown_word(const CLI::App& app, int argc, const char* const* argv);
+// The program with all of its commands but bench, which others build on. When the command line names one,
+// parsing runs it and sets `code`.
+std::unique_ptr<CLI::App> make_program(ExitCode& code);
 
-// --help for a terminal of 80 columns: names and defaults on the left, wrapped descriptions on the right.
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_option(const CLI::Option* option, bool is_positional) const override;
-  std::string make_subcommand(const CLI::App* command) const override;
-  std::string make_help(const CLI::App* command, std::string name, CLI::AppFormatMode mode) const override;
-};
+// The first command that takes --FLAG; empty where none does.
+std::string command_with_flag(const std::string& flag);
+
+// The values that a flag takes. Help says what they mean; completion offers them.
+CLI::Option* only(CLI::Option* option, const std::vector<std::string>& values);
+// Flags that several commands have.
+void add_log_flag(CLI::App& command, std::string& tier);
+void add_device_flag(CLI::App& command, std::string& device);
 
 // Each adds one command with its flags. When the command line names it, parsing runs it and sets `code`.
 void add_train(CLI::App& app, ExitCode& code);
 void add_serve(CLI::App& app, ExitCode& code);
 void add_join(CLI::App& app, ExitCode& code);
 void add_status(CLI::App& app, ExitCode& code);
+void add_data(CLI::App& app, ExitCode& code);
 void add_inspect(CLI::App& app, ExitCode& code);
 void add_eval(CLI::App& app, ExitCode& code);
 void add_export(CLI::App& app, ExitCode& code);
 void add_sample(CLI::App& app, ExitCode& code);
 void add_compare(CLI::App& app, ExitCode& code);
 void add_plan(CLI::App& app, ExitCode& code);
+void add_completion(CLI::App& app, ExitCode& code);
 void add_bench(CLI::App& app, ExitCode& code);  // its subcommands compute and pool, and:
 void add_bench_original(CLI::App& bench, ExitCode& code);
 

@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <utility>
+
+#include "base/errors.h"
 #include "commands/command.h"
+#include "commands/figure_text.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/interrupt.h"
 #include "node/machine.h"
@@ -22,15 +26,58 @@ struct JoinCommand {
   std::string engine;
   std::string device = "auto";
   std::string log = "normal";
+  double progress_seconds = 30;
 };
 
+Result<Address> address_of(const std::string& text) {
+  auto address = parse_address(text);
+  if (address.ok()) return address;
+  return invalid("{}{}; a node joins what `w5xde serve` prints: its coordinator's HOST:PORT",
+                 address.error().message, std::filesystem::is_directory(text) ? ", but a folder" : "");
+}
+
+// What this machine does for its run, now and then. Standing by is said once.
+class ProgressLines {
+ public:
+  ProgressLines(const Log& log, double every_seconds) : log_(log), every_seconds_(every_seconds) {}
+
+  void say(const EngineHost::Work& work) {
+    const std::uint64_t more = work.batches - std::exchange(batches_, work.batches);
+    if (work.run.empty() || (more == 0 && idle_)) return;
+    idle_ = more == 0;
+    if (idle_) {
+      log_.normal("run {}: nothing to compute here for {:.0f} s; `w5xde status` says why a node stands by",
+                  work.run, every_seconds_);
+    } else {
+      log_.normal("run {}: {} batches computed on this machine, {} a second", work.run,
+                  count_text(static_cast<double>(work.batches)),
+                  decimal_text(static_cast<double>(more) / every_seconds_, 1));
+    }
+  }
+
+ private:
+  const Log& log_;
+  double every_seconds_;
+  std::uint64_t batches_ = 0;
+  bool idle_ = false;
+};
+
+// The last line.
+std::string farewell(const EngineHost::Work& work) {
+  if (work.run.empty()) return fmt::format("left before it had joined a run: {}", work.why_left);
+  return fmt::format("left run {}: {}; {} batches computed on this machine", work.run, work.why_left,
+                     count_text(static_cast<double>(work.batches)));
+}
+
 Result<ExitCode> run(const JoinCommand& options) {
-  W5XDE_TRY(const LogTier log, parse_log_tier(options.log));
-  W5XDE_TRY(const Address address, parse_address(options.address));
+  W5XDE_TRY(const LogTier tier, parse_log_tier(options.log));
+  W5XDE_TRY(const Address address, address_of(options.address));
   if (options.nodes == 0) return invalid("--nodes must be at least 1");
+  if (!(options.progress_seconds >= 0)) return invalid("--progress-seconds must not be negative; 0: none");
   W5XDE_TRY(const auto engine, find_engine(options.engine));
-  W5XDE_TRY(EngineHost host, EngineHost::start({.engine = engine, .threads = options.threads, .log = log}));
+  W5XDE_TRY(EngineHost host, EngineHost::start({.engine = engine, .threads = options.threads, .log = tier}));
   const Interrupt interrupt;  // after the fork: the engine host must not inherit it
+  const Log log(tier);        // the same: it has a thread
   W5XDE_CHECK(host.start_nodes(
       {.count = options.nodes,
        .address = address,
@@ -40,10 +87,23 @@ Result<ExitCode> run(const JoinCommand& options) {
        .device = options.device,
        .cores = options.cores,
        .model_cache = default_model_cache(),
-       .attempts_max = options.attempts}));
-  W5XDE_CHECK(host.wait(interrupt.descriptor()));
-  // The engine host ends here. That tells its nodes to leave: they finish what they compute and say goodbye.
-  return interrupt.came() ? kInterrupted : kSuccess;
+       .attempts_max = options.attempts,
+       .progress_seconds = options.progress_seconds}));
+  ProgressLines progress(log, options.progress_seconds);
+  auto work = host.wait(interrupt.descriptor(), [&](const auto& done) { progress.say(done); });
+  if (!work.ok()) {
+    const bool refused =
+        work.error().kind == ErrorKind::incompatible || work.error().kind == ErrorKind::invalid;
+    return refused ? std::move(work).error().within("refused") : std::move(work).error();
+  }
+  if (*work) {
+    log.normal("{}", farewell(**work));
+    return kSuccess;
+  }
+  // They finish what they compute and say goodbye. Who stops this again does not wait for that.
+  const bool stopped = interrupt.came();
+  if (const auto done = host.leave(); done.ok()) log.normal("{}", farewell(*done));
+  return stopped ? kInterrupted : kSuccess;
 }
 
 }  // namespace
@@ -60,9 +120,13 @@ void add_join(CLI::App& app, ExitCode& code) {
   command->add_option("--attempts", options->attempts,
                       "Give up when this many attempts in a row have failed; 0: never. The coordinator is "
                       "tried every 30 s at the latest");
-  command->add_option("--device", options->device, "auto, cpu, cuda or mps");
+  add_device_flag(*command, options->device);
   command->add_option("--engine", options->engine, "The engine's shared library");
-  command->add_option("--log", options->log, "silent, normal or verbose")->group(kRecordingGroup);
+  add_log_flag(*command, options->log);
+  command
+      ->add_option("--progress-seconds", options->progress_seconds,
+                   "How often to say what this machine has computed; 0: never")
+      ->group(kRecordingGroup);
   command->footer("Examples:\n  w5xde join 192.168.1.10:5555\n  w5xde join pool.example.org:5555 --cores 2");
   command->callback([options, &code] { code = exit_code(run(*options)); });
 }

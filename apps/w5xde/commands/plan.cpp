@@ -170,7 +170,8 @@ void add_plan(CLI::App& app, ExitCode& code) {
   add_settings(*command, options->given);
   command->add_option("--nodes", options->nodes, "Nodes of the pool");
   command->add_option("--link", options->link,
-                      "The coordinator's link, which all nodes share: RATE[,ROUND TRIP], or loopback");
+                      "The coordinator's link, which all nodes share: RATE[,ROUND TRIP], as 20Mbps,20ms or "
+                      "2MB/s; or loopback");
   command->option_defaults()->group(kPoolGroup);
   command->add_option("--cores", options->cores,
                       "Cores of all nodes together; 0: one a node, on loopback this machine's");

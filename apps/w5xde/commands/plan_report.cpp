@@ -34,6 +34,11 @@ std::string way_text(const Advice::Choice& choice) {
   return way_text(choice.mode, choice.gradient_codec, choice.parameter_codec);
 }
 
+std::string codecs_text(const Advice::Choice& choice) {
+  const std::string text = way_text(choice);
+  return text.substr(text.find(" --") + 1);
+}
+
 // Lines that fit a terminal.
 std::string wrapped(std::string text) {
   constexpr std::size_t kColumns = 98;
@@ -79,25 +84,109 @@ std::string heading(const Plan& plan) {
   const Situation& situation = plan.situation;
   const RunConfig& config = situation.config;
   return fmt::format(
-      "{}, {} parameters, on {}: batch {}, {} slots a step\n"
+      "\n{}, {} parameters, on {}: batch {}, {} slots a step\n"
       "{} node{} on {}, {:.3g} computing at a time; a slot takes {}{} ({})\n",
       config.model, situation.shape.parameters->parameters(), config.data, config.batch, config.step_slots(),
-      situation.nodes, situation.nodes == 1 ? "" : "s", plan.link, plan.prediction.nodes_computing,
-      seconds_text(situation.slot_seconds), exchange_text(situation),
+      situation.nodes, situation.nodes == 1 ? "" : "s", to_string(situation.link),
+      plan.prediction.nodes_computing, seconds_text(situation.slot_seconds), exchange_text(situation),
       plan.measured ? "measured here" : "as given");
 }
 
-// Whether to pool at all.
-std::string verdict(const Plan& plan) {
+// "2.5 times as fast", also where it is slower.
+std::string times_as_fast(double ratio) {
+  return ratio >= 1 ? fmt::format("{} times as fast", number(ratio))
+                    : fmt::format("{} times as slow", number(1 / ratio));
+}
+
+std::string flag_of(const Plan& plan, const Remedy& remedy) {
+  const Situation& situation = plan.situation;
+  switch (remedy.kind) {
+    case Remedy::Kind::more_slots:
+      return fmt::format("--slots {}", situation.config.slots * remedy.factor);
+    case Remedy::Kind::larger_batch:
+      return fmt::format("--batch {}", situation.config.batch * remedy.factor);
+    case Remedy::Kind::faster_link: {
+      LinkSpeed link = situation.link;
+      link.bytes_per_second *= remedy.factor;
+      return "a link of " + to_string(link);
+    }
+  }
+  return {};
+}
+
+std::string_view meaning_of(Remedy::Kind kind) {
+  constexpr std::string_view kMeanings[] = {"fewer exchanges a batch", "larger slots", "bytes take less"};
+  return kMeanings[static_cast<std::size_t>(kind)];
+}
+
+// The fastest that lossy codecs do in sync, if any does better than without.
+const Advice::Choice* fastest_lossy(const Advice& advice) {
+  const Advice::Choice* fastest = nullptr;
+  for (const Advice::Choice& choice : advice.choices) {
+    const bool lossy = choice.mode == Mode::sync && !choice.exact();
+    const auto rate = [](const Advice::Choice& of) { return of.prediction.batches_per_second; };
+    if (lossy && (fastest == nullptr || rate(choice) > rate(*fastest))) fastest = &choice;
+  }
+  return fastest;
+}
+
+std::string what_would_help(const Plan& plan) {
   const double alone = plan.situation.alone_batches_per_second();
-  const double pooled = plan.advice.choice().prediction.batches_per_second;
-  std::string text = fmt::format("one of these machines alone: {} batches a second", number(alone));
-  if (plan.situation.one_machine()) return wrapped(text);
-  text +=
-      pooled < alone
-          ? fmt::format(". Do not pool this: the best that this pool does is {}", number(pooled))
-          : fmt::format(". Pool this: it is {} times as fast, as recommended below", number(pooled / alone));
-  return wrapped(text);
+  std::string text = "What would change that, and how fast the pool is then, over one machine alone:\n";
+  const auto line = [&](const std::string& change, double gain, std::string_view meaning) {
+    text += fmt::format("  {:>6} times  {} ({}){}\n", number(gain), change, meaning,
+                        gain > 1 ? "" : ": not enough");
+  };
+  for (const Remedy& remedy : plan.advice.remedies)
+    line(flag_of(plan, remedy), remedy.gain, meaning_of(remedy.kind));
+  if (const auto* lossy = fastest_lossy(plan.advice); lossy != nullptr)
+    line(codecs_text(*lossy), lossy->prediction.batches_per_second / alone, "lossy");
+  return text;
+}
+
+// Whether to pool at all: the first that a reader wants to know.
+std::string verdict(const Plan& plan) {
+  const Advice& advice = plan.advice;
+  const double alone = plan.situation.alone_batches_per_second();
+  const double pooled = advice.choice().prediction.batches_per_second;
+  const std::string first = fmt::format("one of these machines alone: {} batches/s\n", number(alone));
+  if (plan.situation.one_machine()) {
+    return first + wrapped(fmt::format(
+                       "These nodes share one machine, so a pool of them is for trying things out: it "
+                       "does {} batches/s. Machines that join it later make it faster.",
+                       number(pooled)));
+  }
+  if (advice.worth_pooling()) {
+    const double exact = advice.choices.front().prediction.batches_per_second;
+    const std::string exactly = advice.recommended == 0 ? ""
+                                                        : fmt::format(" Without that, exact, it is {}.",
+                                                                      times_as_fast(exact / alone));
+    return first +
+           wrapped(fmt::format("Pool this: with {} it is {}, {} batches/s.{}", way_text(advice.choice()),
+                               times_as_fast(advice.gain), number(pooled), exactly));
+  }
+  const double best = advice.choices[advice.fastest].prediction.batches_per_second;
+  const std::string how = alone > best ? fmt::format("one machine alone is {}", times_as_fast(alone / best))
+                                       : "one machine alone is as fast, or nearly";
+  return first +
+         wrapped(fmt::format("Do not pool this: {}. The best that this pool does is {} batches/s, with {}.",
+                             how, number(best), way_text(advice.choices[advice.fastest]))) +
+         what_would_help(plan);
+}
+
+std::string_view direction_of(Bottleneck bottleneck) {
+  if (bottleneck == Bottleneck::link_down) return ", from the coordinator to its nodes";
+  return bottleneck == Bottleneck::link_up ? ", from the nodes to their coordinator" : "";
+}
+
+// How long the data is on its way, which runs that are short should know.
+std::string samples_text(const Plan& plan) {
+  const double bytes = plan.prediction.samples_bytes;
+  if (bytes == 0) return {};
+  const double seconds = bytes / plan.situation.link.bytes_per_second;
+  return fmt::format("  samples       {} to each node, once: {} for one, {} for all {} (first epochs)\n",
+                     size_text(bytes), seconds_text(seconds), seconds_text(seconds * plan.situation.nodes),
+                     plan.situation.nodes);
 }
 
 std::string figures(const Plan& plan) {
@@ -106,22 +195,18 @@ std::string figures(const Plan& plan) {
   const bool sync = config.mode == Mode::sync;
   std::string text = fmt::format(
       "\n{}\n"
-      "  speed         {} batches a second, {} {} a second\n"
+      "  speed         {} batches/s, {} {}/s\n"
       "  {}  {}\n"
-      "  bottleneck    {}\n"
+      "  bottleneck    {}{}\n"
       "  bytes a step  {} down, {} up on the coordinator's link; {} down, {} up a node\n"
       "  memory        coordinator {}, node {}\n",
       way_text(config.mode, config.transport.gradient_codec, config.transport.parameter_codec),
       number(p.batches_per_second), number(p.steps_per_second), sync ? "steps" : "updates",
-      sync ? "a step is   " : "an update is", time_text(p), name_of(p.bottleneck), size_text(p.bytes_down),
-      size_text(p.bytes_up), size_text(p.node_bytes_down), size_text(p.node_bytes_up),
-      size_text(static_cast<double>(p.coordinator_memory_bytes)),
+      sync ? "a step is   " : "an update is", time_text(p), name_of(p.bottleneck), direction_of(p.bottleneck),
+      size_text(p.bytes_down), size_text(p.bytes_up), size_text(p.node_bytes_down),
+      size_text(p.node_bytes_up), size_text(static_cast<double>(p.coordinator_memory_bytes)),
       size_text(static_cast<double>(p.node_memory_bytes)));
-  if (p.samples_bytes > 0)
-    text += fmt::format(
-        "  samples       {} to each node, once, in {} at least: the first epochs are slower\n",
-        size_text(p.samples_bytes), seconds_text(p.samples_bytes / plan.situation.link.bytes_per_second));
-  return text;
+  return text + samples_text(plan);
 }
 
 std::string table(const Advice& advice) {
@@ -143,8 +228,7 @@ std::string consequence(const Advice::Choice& choice) {
   if (choice.mode == Mode::async)
     return "With async two runs differ: an update counts when it arrives, and was computed from slightly "
            "older parameters.";
-  if (choice.gradient_codec == GradientChoice() && choice.parameter_codec == GradientChoice())
-    return "The result is exact: the same bits for any number of nodes.";
+  if (choice.exact()) return "The result is exact: the same bits for any number of nodes.";
   return "Lossy codecs change the result a little: what they drop from a gradient is added to the next "
          "(error feedback). Exact is --mode sync without them; lossless --codec and --sample-cache are exact "
          "too.";
@@ -169,9 +253,16 @@ std::string reason(const Advice& advice) {
 
 std::string sentences(const Plan& plan) {
   const Advice::Choice& choice = plan.advice.choice();
-  std::string text = '\n' + wrapped(fmt::format("Take {}: {}.", way_text(choice), reason(plan.advice))) +
-                     wrapped(consequence(choice));
   const RunConfig& config = plan.situation.config;
+  const bool one_machine_is_faster = !plan.situation.one_machine() && !plan.advice.worth_pooling();
+  std::string text = '\n' +
+                     wrapped(fmt::format("{} {}: {}.", one_machine_is_faster ? "If you pool, take" : "Take",
+                                         way_text(choice), reason(plan.advice))) +
+                     wrapped(consequence(choice));
+  if (choice.gradient_codec.codec.kind == GradientKind::topk && config.optimizer.momentum > 0)
+    text += wrapped(
+        "With momentum, topk needs more steps for the same loss, and a density below 0.005 may not get "
+        "there.");
   const double more = plan.advice.with_more_slots.batches_per_second / plan.prediction.batches_per_second;
   if (config.mode == Mode::sync && more > 1.1) {
     text += wrapped(fmt::format(
@@ -211,13 +302,16 @@ nlohmann::json json_of(const Advice::Choice& choice) {
 }  // namespace
 
 std::string to_text(const Plan& plan) {
-  return heading(plan) + verdict(plan) + figures(plan) + table(plan.advice) + sentences(plan);
+  return verdict(plan) + heading(plan) + figures(plan) + table(plan.advice) + sentences(plan);
 }
 
 std::string to_json(const Plan& plan) {
   const Situation& situation = plan.situation;
   nlohmann::json choices = nlohmann::json::array();
   for (const Advice::Choice& choice : plan.advice.choices) choices.push_back(json_of(choice));
+  nlohmann::json remedies = nlohmann::json::array();
+  for (const Remedy& remedy : plan.advice.remedies)
+    remedies.push_back({{"change", flag_of(plan, remedy)}, {"gain", remedy.gain}});
   const nlohmann::json json = {{"model", situation.config.model},
                                {"data", situation.config.data},
                                {"parameters", situation.shape.parameters->parameters()},
@@ -228,6 +322,9 @@ std::string to_json(const Plan& plan) {
                                {"exchange_seconds", situation.exchange_seconds},
                                {"slot_measured", plan.measured},
                                {"alone_batches_per_second", situation.alone_batches_per_second()},
+                               {"gain", plan.advice.gain},
+                               {"worth_pooling", plan.advice.worth_pooling()},
+                               {"remedies", remedies},
                                {"asked", json_of(plan.prediction)},
                                {"choices", choices},
                                {"recommended", plan.advice.recommended},

@@ -13,7 +13,7 @@ void add_train(CLI::App& app, ExitCode& code) {
   command->option_defaults()->group(kPoolGroup);
   command->add_option("--cores", options->cores, "How many cores of this machine they use; 0: all");
   command->add_option("--listen", options->listen, "Where other machines may join");
-  command->add_option("--device", options->device, "auto, cpu, cuda or mps");
+  add_device_flag(*command, options->device);
   command->footer(
       "Examples:\n"
       "  w5xde train --model mlp:10,20,10 --data synthetic --nodes 10 --seconds 30\n"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "commands/command.h"
 #include "commands/newest_checkpoint.h"
 #include "learn/engine_library.h"
 #include "local_pool/engine_host.h"
@@ -31,7 +32,7 @@ Result<AlignedBuffer> state_of(const CheckpointFile& checkpoint, const ModelDesc
 void add_trained_run_options(CLI::App& command, TrainedRunOptions& options) {
   command.add_option("RUN", options.run, "The run folder")->required();
   command.add_option("--checkpoint", options.checkpoint, "A file; by default the newest");
-  command.add_option("--device", options.device, "auto, cpu, cuda or mps");
+  add_device_flag(command, options.device);
   command.add_option("--engine", options.engine, "The engine's shared library");
 }
 

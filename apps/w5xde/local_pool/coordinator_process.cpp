@@ -224,15 +224,19 @@ class CoordinatorProcess {
     return command + (options_.insecure ? " --insecure" : "");
   }
 
-  // A coordinator alone says how to join it, again and again while nobody has.
+  // A coordinator alone says how to join it: when it begins, when its last node has left, and again and again
+  // while nobody is in.
   void invite_nodes(Coordinator& coordinator) {
     if (options_.nodes > 0 || coordinator.outcome() || stopped_) return;
-    if (coordinator.status().nodes.empty()) {
+    if (!coordinator.status().nodes.empty()) {
+      invited_.reset();
+    } else if (!invited_ || loop_.now() - *invited_ >= kInvitedEvery) {
       Address address = coordinator.address();
       if (address.host == "0.0.0.0" || address.host == "::") address.host = host_name();
       log_.normal("waiting for nodes; join with: w5xde join {}", address.to_string());
+      invited_ = loop_.now();
     }
-    loop_.after(kInvitedEvery, [this, &coordinator] { invite_nodes(coordinator); });
+    loop_.after(kNodesWatchedEvery, [this, &coordinator] { invite_nodes(coordinator); });
   }
 
   // Nodes of this machine that are killed are started again; those that ended with an error are not. When all
@@ -255,6 +259,7 @@ class CoordinatorProcess {
   std::vector<BatchTrial> trials_;  // where the batch was measured
   bool has_begun_ = false;
   bool stopped_ = false;
+  std::optional<Instant> invited_;   // since the last node left, nodes were invited
   std::optional<Error> local_end_;   // why the last node of this machine ended
   std::optional<Error> nodes_lost_;  // the same, and nobody else was in
 };
@@ -270,7 +275,7 @@ void add_coordinator_flags(CLI::App& command, CoordinatorCommand& options) {
       ->group(kPoolGroup);
   command.add_option("--engine", options.engine, "The engine's shared library")->group(kPoolGroup);
   command.add_option("--json", options.json, "Write the summary to this file too")->group(kRecordingGroup);
-  command.add_option("--log", options.log, "silent, normal or verbose")->group(kRecordingGroup);
+  add_log_flag(command, options.log);
   command.add_flag("--no-summary", options.no_summary, "Do not print the summary at the end")
       ->group(kRecordingGroup);
 }

@@ -55,7 +55,8 @@ static void from_json(const json& in, ModelOptions& model) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::NewRun, model, model_file, seed, init, data, batch, checkpoint)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, address, name, device, cores, model_cache,
-                                   attempts_max)
+                                   attempts_max, progress_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Work, run, batches, why_left)
 
 namespace {
 
@@ -70,12 +71,12 @@ json json_of(const Error& error) {
   return {{"error", error.message}, {"kind", static_cast<int>(error.kind)}};
 }
 
-// The next packet; none when the other side is gone.
-std::optional<json> receive(int socket) {
+// The next packet; none when the other side is gone or, with MSG_DONTWAIT, has sent nothing.
+std::optional<json> receive(int socket, int flags = 0) {
   std::string packet(kPacketBytesMax, '\0');
   ssize_t count = 0;
   do {
-    count = recv(socket, packet.data(), packet.size(), 0);
+    count = recv(socket, packet.data(), packet.size(), flags);
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return std::nullopt;
   packet.resize(static_cast<std::size_t>(count));
@@ -87,9 +88,9 @@ std::optional<Error> error_in(const json& packet) {
   return Error{static_cast<ErrorKind>(packet.at("kind").get<int>()), packet.at("error")};
 }
 
-bool send_packet(int socket, const json& packet) {
+bool send_packet(int socket, const json& packet, int flags = 0) {
   const std::string text = packet.dump(-1, ' ', false, json::error_handler_t::replace);
-  return send(socket, text.data(), text.size(), MSG_NOSIGNAL) >= 0;
+  return send(socket, text.data(), text.size(), flags | MSG_NOSIGNAL) >= 0;
 }
 
 Result<json> ask(int socket, const json& request) {
@@ -169,10 +170,12 @@ class HostProcess {
     std::optional<Result<EngineLibrary>> loaded;
     if (options_.load_at_once) loaded = EngineLibrary::load(options_.engine, options_.threads);
     while (true) {
-      pollfd waiting{socket_, POLLIN, 0};
-      const int ready = poll(&waiting, 1, 50);
+      pollfd waiting[] = {{socket_, POLLIN, 0}, {reports_[0], POLLIN, 0}};
+      poll(waiting, 2, 50);
+      if (waiting[1].revents != 0) hear();
       reap();
-      if (ready <= 0) continue;
+      tell_of_progress();
+      if (waiting[0].revents == 0) continue;
       const auto request = receive(socket_);
       if (!request) end();
       if (!loaded) loaded = EngineLibrary::load(options_.engine, options_.threads);
@@ -200,6 +203,11 @@ class HostProcess {
     } else if (what == "nodes") {
       library_ = &library;
       nodes_ = request.at("nodes").get<EngineHost::Nodes>();
+      told_at_ = SteadyClock().now();
+      if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, reports_) != 0) {
+        send_packet(socket_, json_of(system_error("making a socket pair", errno)));
+        return;
+      }
       for (unsigned number = 1; number <= nodes_->count; ++number) start({.number = number});
       send_packet(socket_, json::object());
     } else if (what == "processes") {
@@ -236,6 +244,7 @@ class HostProcess {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     close(socket_);
     close(ended_);
+    close(reports_[0]);
     Machine machine = Machine::here();
     if (nodes_->cores > 0) machine.cores = std::min<std::uint32_t>(machine.cores, nodes_->cores);
     JoinOptions join_options{.address = nodes_->address,
@@ -248,15 +257,59 @@ class HostProcess {
     join_options.node.make_engine = [this](const ModelOptions& model, const std::filesystem::path& file) {
       return library_->make(model, file);
     };
+    // A report that finds no room is followed by another.
+    const auto report = [this](json what) {
+      what["pid"] = getpid();
+      send_packet(reports_[1], what, MSG_DONTWAIT);
+    };
+    join_options.on_progress = [&report](const Contributed& done) {
+      report({{"run", done.run}, {"batches", done.batches}});
+    };
     int code = 0;
     {
       const Log log(options_.log);
-      if (const Status status = join(join_options, log); !status.ok()) {
-        log.error("{}: {}", join_options.node.name, status.error().message);
-        code = kFirstErrorCode + static_cast<int>(status.error().kind);
+      if (const auto why = join(join_options, log); why.ok()) {
+        report({{"why_left", *why}});
+      } else {
+        log.error("{}: {}", join_options.node.name, why.error().message);
+        report(json_of(why.error()));
+        code = kFirstErrorCode + static_cast<int>(why.error().kind);
       }
     }
     _exit(code);
+  }
+
+  // What nodes have said of themselves until now.
+  void hear() {
+    while (const auto report = receive(reports_[0], MSG_DONTWAIT)) {
+      const auto pid = report->at("pid").get<pid_t>();
+      if (const auto error = error_in(*report)) {
+        reasons_[pid] = *error;
+      } else if (report->contains("why_left")) {
+        work_.why_left = report->at("why_left").get<std::string>();
+      } else {
+        std::uint64_t& batches = batches_[pid];
+        work_.batches -= std::exchange(batches, report->at("batches").get<std::uint64_t>());
+        work_.batches += batches;
+        if (const std::string run = report->at("run"); !run.empty()) work_.run = run;
+      }
+    }
+  }
+
+  void tell_of_progress() {
+    if (!nodes_ || nodes_->progress_seconds <= 0 || told_) return;
+    const Instant now = SteadyClock().now();
+    if (seconds_of(now - told_at_) < nodes_->progress_seconds) return;
+    told_at_ = now;
+    send_packet(ended_, {{"progress", work_}}, MSG_DONTWAIT);
+  }
+
+  void tell_of_end() {
+    if (!nodes_ || std::exchange(told_, true)) return;
+    hear();
+    json outcome = failure_ ? json_of(*failure_) : json::object();
+    outcome["work"] = work_;
+    send_packet(ended_, outcome);
   }
 
   void reap() {
@@ -268,7 +321,8 @@ class HostProcess {
       children_.erase(found);
       // A node that exits has a reason. One that crashed or was killed is started again.
       if (WIFEXITED(state)) {
-        if (WEXITSTATUS(state) != 0) failed(static_cast<ErrorKind>(WEXITSTATUS(state) - kFirstErrorCode));
+        if (WEXITSTATUS(state) != 0)
+          failed(pid, static_cast<ErrorKind>(WEXITSTATUS(state) - kFirstErrorCode));
         continue;
       }
       const bool quick = SteadyClock().now() - node.started < std::chrono::seconds(1);
@@ -276,20 +330,25 @@ class HostProcess {
       if (node.quick_failures < kQuickFailuresMax) {
         start(node);
       } else {
-        failed(ErrorKind::system);
+        failed(pid, ErrorKind::system);
       }
     }
-    if (nodes_ && children_.empty() && !std::exchange(told_, true)) send_packet(ended_, outcome_);
+    if (children_.empty()) tell_of_end();
   }
 
-  void failed(ErrorKind kind) {
-    outcome_ = json_of(Error{kind, "a node ended with an error; its reason is above"});
+  void failed(pid_t pid, ErrorKind kind) {
+    hear();
+    const auto reason = reasons_.find(pid);
+    failure_ = reason != reasons_.end()
+                   ? reason->second
+                   : Error{kind, "a node crashed again and again, within a second each time"};
   }
 
   [[noreturn]] void end() {
     for (const auto& [pid, child] : children_) kill(pid, SIGTERM);
     while (wait(nullptr) > 0) {
     }
+    tell_of_end();
     _exit(0);
   }
 
@@ -299,8 +358,13 @@ class HostProcess {
   const EngineLibrary* library_ = nullptr;
   std::optional<EngineHost::Nodes> nodes_;
   std::map<pid_t, NodeProcess> children_;
-  json outcome_ = json::object();  // of the nodes: an error, or none
-  bool told_ = false;              // that every node has ended
+  int reports_[2] = {-1, -1};               // nodes write of themselves to the second
+  std::map<pid_t, std::uint64_t> batches_;  // of each node that there ever was
+  std::map<pid_t, Error> reasons_;          // of nodes that ended with an error
+  EngineHost::Work work_;
+  std::optional<Error> failure_;  // of the node that failed last
+  Instant told_at_;               // of progress
+  bool told_ = false;             // that every node has ended
 };
 
 }  // namespace
@@ -377,15 +441,39 @@ std::optional<Error> EngineHost::all_ended() const {
   return error_in(*outcome).value_or(disconnected("every node has left"));
 }
 
-Status EngineHost::wait(int interrupt) const {
-  pollfd events[] = {{ended_, POLLIN, 0}, {interrupt, POLLIN, 0}};
-  while (poll(events, 2, -1) < 0 && errno == EINTR) {
+namespace {
+
+Result<EngineHost::Work> outcome_in(const std::optional<json>& packet) {
+  if (!packet) return Error{ErrorKind::system, "the process that starts nodes died"};
+  if (auto error = error_in(*packet)) return std::move(*error);
+  return packet->at("work").get<EngineHost::Work>();
+}
+
+}  // namespace
+
+Result<std::optional<EngineHost::Work>> EngineHost::wait(
+    int interrupt, const std::function<void(const Work&)>& on_progress) const {
+  while (true) {
+    pollfd events[] = {{ended_, POLLIN, 0}, {interrupt, POLLIN, 0}};
+    while (poll(events, 2, -1) < 0 && errno == EINTR) {
+    }
+    if (events[1].revents != 0) return std::optional<Work>();
+    const auto packet = receive(ended_);
+    if (packet && packet->contains("progress")) {
+      on_progress(packet->at("progress").get<Work>());
+      continue;
+    }
+    W5XDE_TRY(Work work, outcome_in(packet));
+    return std::optional<Work>(std::move(work));
   }
-  if (events[1].revents != 0) return {};
-  const auto outcome = receive(ended_);
-  if (!outcome) return Error{ErrorKind::system, "the process that starts nodes died"};
-  if (auto error = error_in(*outcome)) return std::move(*error);
-  return {};
+}
+
+Result<EngineHost::Work> EngineHost::leave() {
+  shutdown(socket_, SHUT_WR);
+  while (true) {
+    const auto packet = receive(ended_);
+    if (!packet || !packet->contains("progress")) return outcome_in(packet);
+  }
 }
 
 bool is_script(const std::string& model) {

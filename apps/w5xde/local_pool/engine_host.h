@@ -2,7 +2,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,14 +62,24 @@ class EngineHost {
     std::string device = "auto";
     unsigned cores = 0;  // of the machine's, for all of them; 0: all it has
     std::filesystem::path model_cache;
-    unsigned attempts_max = 0;  // as JoinOptions has it
+    unsigned attempts_max = 0;    // as JoinOptions has it
+    double progress_seconds = 0;  // between two reports of what they did; 0: none
+  };
+  // What the nodes did together, those that were started again included.
+  struct Work {
+    std::string run;  // empty while they have joined none
+    std::uint64_t batches = 0;
+    std::string why_left;  // as the last of them says it
   };
   // Nodes that crash or are killed are started again.
   Status start_nodes(const Nodes& nodes);
   // Of the nodes that run now, and of the engine host itself.
   std::vector<pid_t> processes() const;
-  // Waits until every node has ended or `interrupt` is readable. The error that a node ended with, if any.
-  Status wait(int interrupt) const;
+  // Waits until every node has ended or `interrupt` is readable; none then. The error that a node ended with,
+  // if any.
+  Result<std::optional<Work>> wait(int interrupt, const std::function<void(const Work&)>& on_progress) const;
+  // Tells the nodes to leave, and waits for them. Nothing can be asked of the engine host afterwards.
+  Result<Work> leave();
   // None while nodes run. Then the error that one ended with, or that all have left. Never blocks.
   std::optional<Error> all_ended() const;
 
