@@ -19,6 +19,7 @@
 #include "commands/plan_report.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/interrupt.h"
+#include "local_pool/run_model.h"
 #include "local_pool/scratch.h"
 #include "node/machine.h"
 #include "w5xde/version.h"

@@ -1,4 +1,6 @@
 // Models from TorchScript files.
+#include "model.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
@@ -12,7 +14,6 @@
 
 #include "fingerprint.h"
 #include "loss.h"
-#include "model.h"
 
 namespace w5xde::torch_engine {
 

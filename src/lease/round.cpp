@@ -266,8 +266,7 @@ std::vector<Share> Round::candidates(const Step& step, Instant now) const {
     const Pace& pace = member.pace;
     const Member::Holding holding = member.holding(step.work, step.number);
     Share share{.node = node,
-                // Until slots are measured, a slot counts as a second: see Share::seconds_per_slot.
-                .ready_seconds = static_cast<double>(holding.slots),
+                .ready_seconds = static_cast<double>(holding.slots),  // until measured, a second a slot
                 .holds_some = holding.leases > 0,
                 .cold = !pace.warm() && member.held.empty()};
     if (mean > 0) {

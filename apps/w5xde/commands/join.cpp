@@ -9,6 +9,7 @@
 #include "commands/figure_text.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/interrupt.h"
+#include "local_pool/run_model.h"
 #include "node/machine.h"
 #include "settings.h"
 

@@ -9,7 +9,7 @@
 #include "commands/command.h"
 #include "commands/newest_checkpoint.h"
 #include "learn/engine_library.h"
-#include "local_pool/engine_host.h"
+#include "local_pool/run_model.h"
 #include "local_pool/run_request.h"
 #include "settings.h"
 

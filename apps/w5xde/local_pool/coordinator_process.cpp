@@ -12,6 +12,7 @@
 #include "local_pool/batch_choice.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/progress.h"
+#include "local_pool/run_model.h"
 #include "local_pool/run_request.h"
 #include "net/signals.h"
 #include "net/tcp.h"

@@ -476,39 +476,4 @@ Result<EngineHost::Work> EngineHost::leave() {
   }
 }
 
-bool is_script(const std::string& model) {
-  const std::string ending = std::filesystem::path(model).extension().string();
-  return ending == ".pt" || ending == ".pth" || ending == ".ts" || ending == ".torchscript" ||
-         std::filesystem::is_regular_file(model);
-}
-
-ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device) {
-  return {.model = config.model,
-          .loss = std::string(name_of(config.loss)),
-          .inputs = {data.inputs().begin(), data.inputs().end()},
-          .targets = data.targets(),
-          .classes = data.classes(),
-          .ignore_index = config.ignore_index,
-          .threads = config.threads,
-          .device = device};
-}
-
-std::filesystem::path default_model_cache() {
-  const char* home = std::getenv("HOME");
-  return std::filesystem::path(home == nullptr ? "/tmp" : std::string(home) + "/.cache") / "w5xde/models";
-}
-
-Result<std::filesystem::path> find_engine(const std::string& asked_for) {
-  if (!asked_for.empty()) return std::filesystem::path(asked_for);
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::filesystem::path places[] = {here / "engines/torch/libw5xde_torch.so",
-                                          here / "../lib/w5xde/libw5xde_torch.so"};
-  for (const auto& place : places) {
-    if (std::filesystem::exists(place, error)) return place;
-  }
-  return invalid("no engine at {}; build it (scripts/build), or say where it is with --engine",
-                 places[0].string());
-}
-
 }  // namespace w5xde

@@ -92,16 +92,4 @@ class EngineHost {
   bool has_nodes_ = false;
 };
 
-// Whether --model names a file: it is there, or its ending is one that TorchScript files have. Which ending a
-// file that is there has does not matter.
-bool is_script(const std::string& model);
-// A run's model, for samples as this data has them.
-ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device);
-
-// Where this user's nodes keep models that are files.
-std::filesystem::path default_model_cache();
-
-// Where the engine lies: beside this program as it was built, or as it is installed.
-Result<std::filesystem::path> find_engine(const std::string& asked_for);
-
 }  // namespace w5xde

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "coordinator/batches.h"
 #include "learn/seeds.h"
-#include "local_pool/engine_host.h"
+#include "local_pool/run_model.h"
 #include "local_pool/run_request.h"
 
 namespace w5xde {

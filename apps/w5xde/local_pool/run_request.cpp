@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "data/held_out.h"
-#include "local_pool/engine_host.h"
+#include "local_pool/run_model.h"
 #include "record/run_folder.h"
 
 namespace w5xde {

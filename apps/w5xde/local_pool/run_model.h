@@ -1,0 +1,26 @@
+// What a run computes with: its model, and the engine.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "data/dataset.h"
+#include "run/run_config.h"
+#include "w5xde/engine.h"
+#include "w5xde/result.h"
+
+namespace w5xde {
+
+// Whether --model names a file: it is there, or its ending is one that TorchScript files have. Which ending a
+// file that is there has does not matter.
+bool is_script(const std::string& model);
+// A run's model, for samples as this data has them.
+ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device);
+
+// Where this user's nodes keep models that are files.
+std::filesystem::path default_model_cache();
+
+// Where the engine lies: beside this program as it was built, or as it is installed.
+Result<std::filesystem::path> find_engine(const std::string& asked_for);
+
+}  // namespace w5xde
