@@ -82,7 +82,7 @@ void Coordinator::tick() {
   if (!running()) return;
   if (phase_ == Phase::training && out_of_time()) begin_no_step(Phase::closing);
   const bool idle = !checkpoints_.in_progress() && !training_.busy();
-  if (stopping() && idle && loop_.now() - *stop_asked_ > kStopPatience) {
+  if (stopping() && idle && loop_.now() - stop_progress_ > kStopPatience) {
     if (sync()) {
       log_.error("the nodes did not finish in time; the run goes on from the last checkpoint");
       return end(Status());
@@ -172,7 +172,7 @@ void Coordinator::pump() {
   // Each that waits for the gate is as large as the model.
   round_->pause_training(!gate_open() && training_.waiting() >= kWaitingPerNode * round_->nodes());
   for (const Grant& grant : round_->grants(loop_.now())) {
-    if (stopping()) stop_asked_ = loop_.now();  // it is for a step that is to be ended
+    if (stopping()) stop_progress_ = loop_.now();  // it is for a step that is to be ended
     Session& session = sessions_.at(grant.node);
     auto batch = transfers_->make_batch(session, grant);
     if (!batch.ok()) return fail_once_saved(std::move(batch).error().within("reading the data"));
@@ -190,8 +190,8 @@ Status Coordinator::landing(Session& session, const Contribution& contribution, 
                             std::uint64_t landed) {
   if (!running() || !sync()) return {};
   const bool awaited = round_->awaits(session.id(), contribution.lease_id);
-  // A step that is begun is ended, as long as it goes on, whoever brings it.
-  if (stopping() && awaited) stop_asked_ = loop_.now();
+  // A step that is begun is ended as long as it makes progress, from any node.
+  if (stopping() && awaited) stop_progress_ = loop_.now();
   // One that is not finite is dealt with when all of it is here.
   if (!std::isfinite(contribution.loss_sum) || !session.arriving_finite()) {
     training_.step().forget_landing(session.id());
@@ -255,7 +255,7 @@ Status Coordinator::train_answer(Session& session, Training::Arrived& arrived) {
   }
   if (!counts.ok()) return counts.error();
   if (!has_feedback(contribution.coding)) return {};
-  if (stopping()) stop_asked_ = loop_.now();  // the step that must end goes on
+  if (stopping()) stop_progress_ = loop_.now();  // the step that must end goes on
   // One that does not count is undone by its sender: a copy from before is good still.
   if (*counts) {
     feedback_.changed(session.id());
@@ -421,7 +421,8 @@ void Coordinator::try_finish() {
 void Coordinator::stop(const std::string& reason) {
   if (over() || stopping()) return;
   log_.normal("{}: saving what is committed", reason);
-  stop_asked_ = loop_.now();
+  stopped_early_ = true;
+  stop_progress_ = loop_.now();
   if (phase_ == Phase::waiting) return end(Status());
   phase_ = Phase::stopping;
   round_->hold(true);
@@ -463,19 +464,17 @@ void Coordinator::end(Status status) {
 
 void Coordinator::conclude(Status status) {
   training_.finish();
-  const std::string farewell = !status.ok()  ? "the run failed: " + status.error().message
-                               : stop_asked_ ? "the coordinator was stopped; the run can be resumed"
-                                             : "the run is finished";
+  const std::string farewell = !status.ok()     ? "the run failed: " + status.error().message
+                               : stopped_early_ ? "the coordinator was stopped; the run can be resumed"
+                                                : "the run is finished";
   sessions_.each_ready([&](const Session& session) { tally_.record_departure(session.id(), farewell); });
   recorder_.flush();
   phase_ = Phase::ended;
   // Nodes stay for a run that can be resumed.
-  sessions_.close_all(status.ok() && stop_asked_ ? unavailable(farewell) : disconnected(farewell));
+  sessions_.close_all(status.ok() && stopped_early_ ? unavailable(farewell) : disconnected(farewell));
   listener_.reset();
   outcome_ = std::move(status);
 }
-
-// What is told about it.
 
 StatusReport Coordinator::status() {
   StatusReport status{.run = options_.run, .mode = std::string(name_of(options_.config.mode))};

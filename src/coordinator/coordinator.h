@@ -69,7 +69,7 @@ class Coordinator final : private Session::Host, private Training::Host {
 
   // How it ended, once it has: ok when the run is finished.
   const std::optional<Status>& outcome() const { return outcome_; }
-  bool stopped_early() const { return stop_asked_.has_value(); }
+  bool stopped_early() const { return stopped_early_; }
   // Some nodes are done with the step, and wait for the others.
   bool step_ends_soon() const { return running() && round_->front_ends_soon(); }
   // Every peer has closed its end, or is not waited for any longer.
@@ -213,8 +213,9 @@ class Coordinator final : private Session::Host, private Training::Host {
 
   Phase phase_ = Phase::waiting;
   std::optional<Status> outcome_;
-  std::optional<Error> failure_;       // which the run ends with, once what is committed is saved
-  std::optional<Instant> stop_asked_;  // or when what it waits for last went on
+  std::optional<Error> failure_;  // which the run ends with, once what is committed is saved
+  bool stopped_early_ = false;
+  Instant stop_progress_;  // stopping: when it began, or when the step that must end last made progress
   Evaluations evaluations_;
   Tally tally_;
   Checkpoints checkpoints_;

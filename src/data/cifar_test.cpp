@@ -5,7 +5,7 @@
 #include <fstream>
 #include <vector>
 
-#include "tests/support/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace w5xde {
 namespace {
