@@ -135,12 +135,12 @@ Status SampleTensors::load_whole(const Part& part, const SampleTensor& from, at:
                                  part.field.name, name_of(from.dtype)));
   }
   if (part.bound == 0) return {};
-  const std::int64_t* end = out + from.shape.elements();
-  const std::int64_t* stray = std::find_if(out, end, [&](std::int64_t number) {
+  const std::span<const std::int64_t> numbers(out, from.shape.elements());
+  const auto stray = std::ranges::find_if(numbers, [&](std::int64_t number) {
     return number != part.ignored && (number < 0 || static_cast<std::uint64_t>(number) >= part.bound);
   });
-  if (stray == end) return {};
-  const auto sample = static_cast<std::uint64_t>(stray - out) / part.field.shape.elements();
+  if (stray == numbers.end()) return {};
+  const auto sample = static_cast<std::uint64_t>(stray - numbers.begin()) / part.field.shape.elements();
   if (&part == &target_part_)
     return invalid(
         fmt::format("label {} of sample {} of a slot, in data of {} classes", *stray, sample, part.bound));

@@ -141,7 +141,8 @@ TEST(TorchLoss, a_sequence_costs_the_mean_over_its_targets_wherever_its_classes_
     EXPECT_NEAR(evaluation.loss_sum, sums.loss, 1e-6 * sums.loss);
     EXPECT_EQ(evaluation.samples, 4u);
     EXPECT_EQ(evaluation.counted, 28u);
-    EXPECT_EQ(evaluation.correct, outputs.argmax(1).eq(data.targets).sum().item<std::uint64_t>());
+    EXPECT_EQ(static_cast<std::int64_t>(evaluation.correct),
+              outputs.argmax(1).eq(data.targets).sum().item<std::int64_t>());
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/message_bytes.h"
+#include "w5xde/sample_field.h"
 #include "wire/value.h"
 
 namespace w5xde {

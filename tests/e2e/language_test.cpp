@@ -66,7 +66,6 @@ TEST_F(LanguageTest, what_does_not_fit_is_refused_before_a_run_begins) {
   };
   refused("text:text.txt,context=6000", {}, "a window with context=6000 takes 6001");
   refused("text:text.txt,context=0", {}, "is not a context");
-  refused("text:gone.txt", {}, "gone.txt");
   refused("tokens:text.txt", {}, "tokens:text.txt:u16");
   refused("tokens:text.txt:u16", {}, "does not take samples of 'inputs' of [128] with ids up to");
   refused("random:32,256", {}, "does not take samples of 'inputs' of [32]");

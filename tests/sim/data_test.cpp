@@ -10,7 +10,7 @@
 namespace w5xde {
 namespace {
 
-// `synthetic`, of which one sample can be read so many times, until it is mended.
+// `synthetic`, of which sample 500 can be read `times` times, until it is mended.
 class Damaged final : public Dataset {
  public:
   Damaged(std::uint64_t seed, int times)
