@@ -105,7 +105,7 @@ struct ResNet18 : ResNet {
       register_module(fmt::format("layer{}", stage), layer);
     }
     fc = register_module("fc", nn::Linear(channels, classes));
-    for (const auto& module : modules()) {
+    for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* convolution = module->as<nn::Conv2d>())
         nn::init::kaiming_normal_(convolution->weight, 0, torch::kFanOut, torch::kReLU);
     }

@@ -113,7 +113,8 @@ def renamed(name, names):
     for here, there in names.items():
         if name.startswith(here):
             name = there + name.removeprefix(here)
-        name = name.replace("." + here, "." + there)
+        else:
+            name = name.replace("." + here, "." + there)
     return name
 
 
