@@ -354,8 +354,10 @@ void Coordinator::end_evaluation() {
   tally_.evaluated(outcome.stats, outcome.samples, report().steps_done());
   follow(outcome);
   leave_evaluation();
-  if (!evaluations_.better_loss(version)) return;
-  checkpoints_.forget_saved();  // what was saved of it does not say that it is the best
+  const bool better = evaluations_.better_loss(version).has_value();
+  // What was saved of it does not say that it is the best, or how the run's last version was judged.
+  if (better || drops_open_steps() || run_over()) checkpoints_.forget_saved();
+  if (!better) return;
   // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
   // And nodes have gone on meanwhile: what they hold back now is of a later step.
   const bool feedback_moved_on = sessions_.any_has_feedback() || training_.step().has_changed_feedback();
