@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -44,7 +45,9 @@ Result<T> parse_plain(std::string_view text) {
   } else {
     T parsed{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-    if (error == std::errc() && end == text.data() + text.size()) return parsed;
+    bool good = error == std::errc() && end == text.data() + text.size();
+    if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(parsed);
+    if (good) return parsed;
     if constexpr (std::is_integral_v<T>)
       return invalid("'{}': use a whole number from 0 to {}", text, std::numeric_limits<T>::max());
     else
@@ -135,6 +138,10 @@ std::vector<Setting> main_settings(RunConfig& c) {
       setting("target-accuracy",
               "end when an evaluation of the parameters reaches it, 0 to 1 (see --evaluate-every)", kFree,
               c.target_accuracy),
+      setting("target-loss", "end when the loss of an evaluation is at most this; 0: do not", kFree,
+              c.target_loss),
+      setting("patience", "end when this many evaluations in a row brought no lower loss; 0: do not", kFree,
+              c.patience),
       measured("batch", "samples a slot; auto: measured, and slots with it", c.batch, c.batch_measured),
       setting("slots", "slots a step: the global batch is batch × slots, for any number of nodes", kFixed,
               c.slots),
@@ -154,6 +161,10 @@ std::vector<Setting> training_settings(RunConfig& c) {
               kFixed, c.loss, parse_choice<Loss>),
       setting("evaluation-data", "what to evaluate on; by default the test split of --data", kFree,
               c.evaluation_data),
+      setting("split", "hold out this part of the samples to evaluate on, where --data has no test split",
+              kFixed, c.split),
+      setting("init", "begin with the weights of a safetensors FILE or of a run, its best if it has one",
+              kFixed, c.init),
       setting("accumulate", "multiplies the slots of a step", kFixed, c.accumulate),
       setting("global-batch", "fixed, or auto: it doubles as the noise of gradients allows (sync)", kFixed,
               c.growth.policy, parse_choice<BatchPolicy>),

@@ -286,8 +286,11 @@ Result<at::Tensor> TorchEngine::loss_of(at::Tensor& outputs) {
     return at::nll_loss(at::log_softmax(outputs, 1), targets, {}, at::Reduction::Sum);
   }
   if (outputs.numel() != targets.numel()) {
-    return invalid(fmt::format("the model gives {} for targets of {}", c10::str(outputs.sizes()),
-                               c10::str(targets.sizes())));
+    return invalid(fmt::format(
+        "the model gives {} for targets of {}, and f32 targets are values to predict (regression). "
+        "If they are classes, store them as whole numbers, in NumPy targets.astype('int64'); if "
+        "they are values, the model has to give as many",
+        c10::str(outputs.sizes()), c10::str(targets.sizes())));
   }
   return at::mse_loss(outputs.reshape(targets.sizes()), targets, at::Reduction::Sum);
 }

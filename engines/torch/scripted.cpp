@@ -223,15 +223,16 @@ std::string first_line(const std::exception& thrown) {
 Result<std::unique_ptr<Model>> load_scripted(ModelOptions& options, const std::filesystem::path& file,
                                              at::Device device) {
   std::unique_ptr<Scripted> model;
+  // `file` is a copy; its owner knows it as options.model.
   try {
     auto module = torch::jit::load(file.string(), device);
-    if (!module.find_method("forward")) return invalid(fmt::format("{} has no forward()", file.string()));
+    if (!module.find_method("forward")) return invalid(fmt::format("{} has no forward()", options.model));
     model = std::make_unique<Scripted>(std::move(module));
   } catch (const std::exception& thrown) {
     return invalid(
-        fmt::format("{} is no TorchScript file that this engine reads ({}); make one with "
-                    "torch.jit.script(model).save(\"{}\")",
-                    file.string(), first_line(thrown), file.filename().string()));
+        fmt::format("{} is no TorchScript file that this engine reads, and what torch.save writes is none "
+                    "either; make one with torch.jit.script(model).save(\"net.pt\") ({})",
+                    options.model, first_line(thrown)));
   }
   W5XDE_CHECK(model->collect());
   if (options.loss == "auto") options.loss = model->needs_targets() ? "own" : usual_loss(options.classes);

@@ -174,6 +174,8 @@ Disk& real_disk() {
 Result<MappedFile> MappedFile::open(const fs::path& path) {
   // Nonblocking: opening a named pipe would wait for somebody to write to it.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR))
+    return invalid("there is no file {}", path.string());
   if (!file.valid()) return system_error("opening " + path.string(), errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return system_error("reading " + path.string(), errno);

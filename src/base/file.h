@@ -18,7 +18,7 @@ Error system_error(const std::string& what, int error_number);
 // A read-only view of a whole file. The bytes stay valid while it lives, even if the file is replaced.
 class MappedFile {
  public:
-  // A file of the machine's own disk.
+  // A file of the machine's own disk. invalid when there is none.
   static Result<MappedFile> open(const std::filesystem::path& path);
   // Memory that `owner` keeps.
   MappedFile(std::shared_ptr<const void> owner, Bytes bytes) : owner_(std::move(owner)), bytes_(bytes) {}

@@ -60,12 +60,14 @@ TEST_F(File, that_is_empty_is_mapped_to_no_bytes) {
   EXPECT_TRUE(file->bytes().empty());
 }
 
-TEST_F(File, that_is_missing_is_a_system_error_with_path_and_reason) {
-  const auto file = MappedFile::open(folder_ / "missing");
-  ASSERT_FALSE(file.ok());
-  EXPECT_EQ(file.error().kind, ErrorKind::system);
-  EXPECT_EQ(file.error().message,
-            "opening " + (folder_ / "missing").string() + ": No such file or directory");
+TEST_F(File, that_is_missing_is_the_caller_s_mistake_and_named) {
+  put(folder_ / "file", "no folder");
+  for (const fs::path& path : {folder_ / "missing", folder_ / "file/in"}) {
+    const auto file = MappedFile::open(path);
+    ASSERT_FALSE(file.ok());
+    EXPECT_EQ(file.error().kind, ErrorKind::invalid);
+    EXPECT_EQ(file.error().message, "there is no file " + path.string());
+  }
 }
 
 TEST_F(File, that_is_a_folder_or_a_pipe_is_not_mapped) {

@@ -1,6 +1,7 @@
 #include "coordinator/batches.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace w5xde {
 
@@ -129,6 +130,28 @@ Batch Batches::make(std::uint64_t first, std::uint32_t count) {
       TensorView({targets, batch.tensors[1].byte_count()}, batch.tensors[1].dtype, batch.tensors[1].shape)};
   for (std::uint32_t i = 0; i < count; ++i) batch.slot_samples.push_back(sampler_.count_of(first + i));
   return batch;
+}
+
+std::optional<Batches::NotFinite> Batches::first_not_finite(std::uint64_t first, std::uint32_t count) {
+  const auto finite = [](Bytes row) {
+    for (; !row.empty(); row = row.subspan(sizeof(float))) {
+      if (!std::isfinite(load<float>(row.data()))) return false;
+    }
+    return true;
+  };
+  for (std::uint64_t slot = first; slot < first + count; ++slot) {
+    const Batch batch = make(slot, 1);
+    const auto numbers = sampler_.samples_of(slot);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      for (const TensorView& tensor : batch.payload) {
+        if (tensor.dtype() != DType::f32) continue;
+        const std::uint64_t row = tensor.byte_count() / numbers.size();
+        const bool is_target = &tensor == &batch.payload.back();
+        if (!finite(tensor.bytes().subspan(i * row, row))) return NotFinite{numbers[i], is_target};
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace w5xde

@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -52,6 +53,13 @@ class Batches {
   Batch make(std::uint64_t first, std::uint32_t count);
   // These slots, with those of their samples that a node has not got.
   Batch make_lacking(std::uint64_t first, std::uint32_t count, Work work, KeptSamples& kept);
+
+  struct NotFinite {
+    std::uint32_t number = 0;  // of the sample
+    bool is_target = false;
+  };
+  // The first sample of these slots with an f32 that is NaN or infinity, if there is one.
+  std::optional<NotFinite> first_not_finite(std::uint64_t first, std::uint32_t count);
 
   const Dataset& dataset() const { return *dataset_; }
   const Sampler& sampler() const { return sampler_; }

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
+
+#include "data/array_dataset.h"
 
 namespace w5xde {
 namespace {
@@ -119,6 +123,45 @@ TEST(Batches, large_steps_are_prepared_on_another_thread) {
       ASSERT_TRUE(std::ranges::equal(batch.payload[i].bytes(), expected.payload[i].bytes())) << step;
     }
   }
+}
+
+// Three numbers a sample, and one as its target.
+std::shared_ptr<const Dataset> regression(std::vector<float> inputs, std::vector<float> targets) {
+  const auto owned = std::make_shared<std::pair<std::vector<float>, std::vector<float>>>(std::move(inputs),
+                                                                                         std::move(targets));
+  const auto samples = static_cast<std::int64_t>(owned->second.size());
+  const auto view = [](const std::vector<float>& floats, const Shape& shape) {
+    return TensorView(std::as_bytes(std::span(floats)), DType::f32, shape);
+  };
+  return make_array_dataset({"x", view(owned->first, {samples, 3}), owned},
+                            {"y", view(owned->second, {samples}), owned})
+      .value();
+}
+
+TEST(FirstNotFiniteTest, a_sample_with_nan_or_infinity_is_found_by_its_number_in_the_slots_that_have_it) {
+  std::vector<float> inputs(60), targets(20);
+  inputs[3 * 7 + 1] = std::nanf("");
+  targets[12] = -std::numeric_limits<float>::infinity();
+  const Sampler::Options options{.samples = 20, .batch = 4, .seed = 4};
+  Batches batches(regression(inputs, targets), options);
+  Sampler sampler(options);
+  std::set<std::uint32_t> found;
+  for (std::uint64_t slot = 0; slot < sampler.slots_per_epoch(); ++slot) {
+    const auto numbers = sampler.samples_of(slot);
+    const bool has_input = std::ranges::count(numbers, 7u) > 0,
+               has_target = std::ranges::count(numbers, 12u) > 0;
+    const auto bad = batches.first_not_finite(slot, 1);
+    ASSERT_EQ(bad.has_value(), has_input || has_target);
+    if (!bad) continue;
+    EXPECT_EQ(bad->number, bad->is_target ? 12u : 7u);
+    found.insert(bad->number);
+  }
+  EXPECT_FALSE(found.empty());
+  EXPECT_TRUE(batches.first_not_finite(0, 5).has_value()) << "all slots at once";
+}
+
+TEST_F(BatchesTest, samples_that_are_finite_are_not_suspected) {
+  EXPECT_FALSE(batches_.first_not_finite(0, 20).has_value());
 }
 
 }  // namespace

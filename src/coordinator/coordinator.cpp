@@ -16,8 +16,6 @@ namespace {
 // How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
 // parts of a step.
 constexpr auto kStopPatience = std::chrono::seconds(5);
-// How long peers have to hear the last word when the run has ended.
-constexpr auto kFarewellPatience = std::chrono::seconds(30);
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;
 
@@ -82,7 +80,7 @@ void Coordinator::arm_tick() {
 
 void Coordinator::tick() {
   if (!running()) return;
-  if (phase_ == Phase::training && out_of_time()) close_run();
+  if (phase_ == Phase::training && out_of_time()) begin_no_step(Phase::closing);
   const bool idle = !checkpoints_.in_progress() && !training_.busy();
   if (stopping() && idle && loop_.now() - *stop_asked_ > kStopPatience) {
     if (sync()) {
@@ -129,6 +127,9 @@ void Coordinator::start_training() {
   phase_ = Phase::training;
   tally_.begin();
   checkpoints_.set_due();
+  // A checkpoint may have been written while its version was evaluated.
+  if (evaluation_due() && !evaluations_.has_counted(training_.learner().version()) && !run_over())
+    begin_evaluation(Evaluations::Kind::on_the_way);
   advance();
 }
 
@@ -226,7 +227,11 @@ void Coordinator::checked(Training::Arrived arrived) {
   // Its slots were leased again when it went.
   if (session == nullptr || !running()) return training_.learner().give_back(std::move(arrived.values));
   Status status = train_answer(*session, arrived);
-  if (!status.ok() && status.error().kind == ErrorKind::diverged) return fail(std::move(status).error());
+  if (!status.ok() && status.error().kind == ErrorKind::diverged) {
+    const Contribution& of = arrived.contribution;
+    const Status data = samples_->check_finite(round_->step_slots(), of.step, of.block);
+    return fail(std::move(data.ok() ? status : data).error());
+  }
   session->close_unless(std::move(status));
   advance();
   pump();
@@ -327,14 +332,7 @@ void Coordinator::committed(const Tally::Commit& commit) {
   tally_.committed(commit);
   training_.set_pace(*round_, tally_.slots_committed());
   if (tally_.row_due()) tally_.record_steps(report().progress());
-  const std::uint64_t every = options_.config.evaluate_every;
-  const bool due = every > 0 && training_.learner().version() % every == 0 && evaluations_.possible();
-  if (due && !run_over() && !stopping()) begin_evaluation(Evaluations::Kind::on_the_way);
-}
-
-void Coordinator::begin_evaluation(Evaluations::Kind kind) {
-  evaluations_.begin(kind);
-  round_->begin_evaluation(evaluations_.slots(), loop_.now(), samples_->slots_max(Work::evaluate));
+  if (evaluation_due() && !run_over() && !drops_open_steps()) begin_evaluation(Evaluations::Kind::on_the_way);
 }
 
 // Whether it is complete or not.
@@ -346,23 +344,32 @@ void Coordinator::leave_evaluation() {
 
 void Coordinator::end_evaluation() {
   const std::uint64_t version = training_.learner().version();
-  const auto outcome = evaluations_.finish({version, transfers_->exact(), out_of_time()});
+  const auto outcome = evaluations_.finish({.version = version,
+                                            .exact = transfers_->exact(),
+                                            .can_be_last = sync() && transfers_->exact() && !step_must_end(),
+                                            .counts = evaluation_due(),
+                                            .out_of_time = out_of_time()});
   tally_.evaluated(outcome.stats, outcome.samples, report().steps_done());
-  follow_target(outcome.target);
+  follow(outcome);
   leave_evaluation();
-  if (!evaluations_.better_loss(version)) return;
-  checkpoints_.forget_saved();  // what was saved of it does not say that it is the best
+  const bool better = evaluations_.better_loss(version).has_value();
+  // What was saved of it does not say that it is the best, or how the run's last version was judged.
+  if (better || drops_open_steps() || run_over()) checkpoints_.forget_saved();
+  if (!better) return;
   // What lossy codecs hold back is as much as the model, from every node: not for every evaluation.
   // And nodes have gone on meanwhile: what they hold back now is of a later step.
   const bool feedback_moved_on = sessions_.any_has_feedback() || training_.step().has_changed_feedback();
   if (sync() && !run_over() && !feedback_moved_on) write_checkpoint();
 }
 
-void Coordinator::follow_target(Evaluations::Target target) {
-  if (target == Evaluations::Target::in_sight) close_run();
-  if (target == Evaluations::Target::reached) tally_.event("the target accuracy is reached");
-  if (target != Evaluations::Target::missed || stopping() || out_of_time() || round_->finished()) return;
-  tally_.event("the parameters themselves do not reach the target accuracy: training goes on");
+void Coordinator::follow(const Evaluations::Outcome& outcome) {
+  using Course = Evaluations::Course;
+  const bool goes_on = outcome.course == Course::goes_on;
+  if (goes_on && (stopping() || out_of_time() || round_->finished())) return;
+  if (!outcome.news.empty()) tally_.event(outcome.news);
+  if (outcome.course == Course::ends_here) begin_no_step(Phase::settled);
+  if (outcome.course == Course::ends_soon) begin_no_step(Phase::closing);
+  if (!goes_on) return;
   phase_ = Phase::training;
   round_->hold(false);
 }
@@ -394,15 +401,11 @@ void Coordinator::write_once_gathered() {
                      });
 }
 
-bool Coordinator::run_over() const {
-  return round_->finished() || (ending() && round_->drained());
-}
-
 void Coordinator::try_finish() {
   // A step of which parts are taken cannot be saved. An async run waits for what is out while there is
   // anybody to bring it.
   const bool stop_now =
-      stopping() && (sync() ? !step_must_end() : phase_ == Phase::abandoning || round_->nodes() == 0);
+      drops_open_steps() && (sync() ? !step_must_end() : phase_ == Phase::abandoning || round_->nodes() == 0);
   if (!gate_open() || training_.waiting() > 0 || !(stop_now || run_over())) return;
   const std::uint64_t version = training_.learner().version();
   if (!stopping() && evaluations_.possible() && !evaluations_.is_exactly_of(version)) {
@@ -464,15 +467,11 @@ void Coordinator::conclude(Status status) {
   outcome_ = std::move(status);
 }
 
-bool Coordinator::nodes_gone() const {
-  return sessions_.empty() || (outcome_ && loop_.now() - tally_.ended() >= kFarewellPatience);
-}
-
 // What is told about it.
 
 RunReport Coordinator::report() const {
-  return {options_.run, options_.config, loop_,     sessions_,           tally_,
-          training_,    *round_,         *samples_, transfers_->codecs()};
+  return {options_.run, options_.config,      loop_,       sessions_, tally_, training_, *round_,
+          *samples_,    transfers_->codecs(), evaluations_};
 }
 
 StatusReport Coordinator::status() {

@@ -40,6 +40,8 @@ class Coordinator final : private Session::Host, private Training::Host {
  public:
   // Adding up, checking and stepping this many floats takes some milliseconds.
   static constexpr std::uint64_t kInlineFloats = 1024 * 1024;
+  // How long peers have to hear the last word when the run has ended.
+  static constexpr auto kFarewellPatience = std::chrono::seconds(30);
 
   struct Options {
     std::string run;  // its name
@@ -70,7 +72,9 @@ class Coordinator final : private Session::Host, private Training::Host {
   // Some nodes are done with the step, and wait for the others.
   bool step_ends_soon() const { return running() && round_->front_ends_soon(); }
   // Every peer has closed its end, or is not waited for any longer.
-  bool nodes_gone() const;
+  bool nodes_gone() const {
+    return sessions_.empty() || (outcome_ && loop_.now() - tally_.ended() >= kFarewellPatience);
+  }
 
   // Whether its books balance and its queues are within their bounds. For tests.
   Status check_books() const;
@@ -88,18 +92,21 @@ class Coordinator final : private Session::Host, private Training::Host {
   // once, while a run trains, closes or stops.
   //
   //   waiting     for nodes. → training: enough are ready, or nothing is left to do. → finishing: stopped
-  //   training    steps are begun. → closing, stopping, finishing
-  //   closing     out of time, or the target is in sight: no step is begun, those that are open are
-  //               committed. → training: the target was missed, and time is left. → stopping, finishing
+  //   training    steps are begun. → closing, settled, stopping, finishing
+  //   closing     out of time, the target is in sight, or patience is over: no step is begun, those that are
+  //               open are committed. → training: the target was missed, and time is left. → settled,
+  //               stopping, finishing
+  //   settled     sync: the version at hand is the last: open steps are dropped. → stopping, finishing
   //   stopping    it was asked to: a step that must end is ended, what is committed is saved.
   //               → abandoning, finishing
   //   abandoning  async: nodes did not finish what they hold in time, and nobody waits for it. → finishing
   //   finishing   what is to be measured of nodes is measured. → ended
   //   ended       nodes are sent home, and there is an outcome
-  enum class Phase { waiting, training, closing, stopping, abandoning, finishing, ended };
+  enum class Phase { waiting, training, closing, settled, stopping, abandoning, finishing, ended };
   bool stopping() const { return phase_ == Phase::stopping || phase_ == Phase::abandoning; }
   // No step is begun any more: the run is over when those that are open are committed.
-  bool ending() const { return phase_ == Phase::closing || stopping(); }
+  bool ending() const { return phase_ == Phase::closing || drops_open_steps(); }
+  bool drops_open_steps() const { return phase_ == Phase::settled || stopping(); }
   bool running() const override { return phase_ == Phase::training || ending(); }
   bool over() const { return phase_ == Phase::finishing || phase_ == Phase::ended; }
   bool sync() const { return options_.config.mode == Mode::sync; }
@@ -145,27 +152,35 @@ class Coordinator final : private Session::Host, private Training::Host {
   // Commits wait while a checkpoint is written from the memory that they would change, and while the version
   // at hand is evaluated.
   bool gate_open() const { return !checkpoints_.in_progress() && !evaluations_.in_progress(); }
-  // A run that is stopped begins no step, but ends one of which parts are taken.
-  bool may_step() const { return !stopping() || step_must_end(); }
+  // A run that drops its open steps ends one of which parts are taken.
+  bool may_step() const { return !drops_open_steps() || step_must_end(); }
   // The step at hand cannot be left: parts of it are taken, or error feedback already contains it, on a node
   // that began the step, or here, handed over by a node that left.
   bool step_must_end() const;
   void commit_async();
   void committed(const Tally::Commit& commit);
 
-  void begin_evaluation(Evaluations::Kind kind);
+  // Every few steps.
+  bool evaluation_due() const {
+    const std::uint64_t every = options_.config.evaluate_every, version = training_.learner().version();
+    return every > 0 && version > 0 && version % every == 0 && evaluations_.possible();
+  }
+  void begin_evaluation(Evaluations::Kind kind) {
+    evaluations_.begin(kind);
+    round_->begin_evaluation(evaluations_.slots(), loop_.now(), samples_->slots_max(Work::evaluate));
+  }
   void end_evaluation();
   void leave_evaluation();
-  void follow_target(Evaluations::Target target);
+  void follow(const Evaluations::Outcome& outcome);
 
   void write_checkpoint();
   void write_once_gathered();
 
-  void close_run() {
-    phase_ = Phase::closing;
+  void begin_no_step(Phase phase) {
+    phase_ = phase;
     round_->hold(true);
   }
-  bool run_over() const;
+  bool run_over() const { return round_->finished() || (ending() && round_->drained()); }
   void try_finish();
   void fail(Error error);
   void end(Status status);

@@ -33,6 +33,7 @@ Result<std::unique_ptr<LeaseSamples>> LeaseSamples::make(const RunConfig& config
 LeaseSamples::LeaseSamples(const RunConfig& config, const std::shared_ptr<const Dataset>& training,
                            ThreadPool* pool)
     : transport_(config.transport),
+      name_(config.data),
       training_(training,
                 Sampler::Options{.samples = training->samples(), .batch = config.batch, .seed = config.seed},
                 pool),
@@ -70,6 +71,15 @@ bool LeaseSamples::uses_cache(bool local, double bytes_per_second) const {
 std::uint64_t LeaseSamples::bytes() const {
   const Dataset& data = training_.dataset();
   return data.samples() * (data.inputs().sample_bytes() + data.targets().sample_bytes());
+}
+
+Status LeaseSamples::check_finite(const StepSlots& steps, std::uint64_t step, SlotBlock block) {
+  const auto bad = training_.first_not_finite(steps.first_slot_of(step) + block.first_slot, block.slot_count);
+  if (!bad) return {};
+  return invalid(
+      "sample {} of {} has NaN or infinity in its {}, so no gradient of it is finite (samples count from 0). "
+      "Mend the data or leave the sample out, and start the run again: it goes on from its last checkpoint",
+      training_.dataset().number_in_whole(bad->number), name_, bad->is_target ? "target" : "inputs");
 }
 
 Batch LeaseSamples::make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept) {

@@ -30,6 +30,9 @@ class LeaseSamples {
   bool uses_cache(bool local, double bytes_per_second) const;
   std::uint64_t bytes() const;  // of all training samples
 
+  // invalid, with its number, when a training sample of these slots has NaN or infinity. Reads them.
+  Status check_finite(const StepSlots& steps, std::uint64_t step, SlotBlock block);
+
   Batch make_batch(const Grant& grant, const StepSlots& steps);
   Batch make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept);
 
@@ -42,6 +45,7 @@ class LeaseSamples {
   Batches& batches_of(Work work) { return work == Work::train ? training_ : *evaluation_; }
 
   const Transport transport_;
+  const std::string name_;  // of the training data
   Batches training_;
   LeaseSize size_;
   std::optional<Batches> evaluation_;

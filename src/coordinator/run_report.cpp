@@ -54,6 +54,7 @@ Summary RunReport::summary() const {
   if (const GlobalBatch* growing = training.step().global_batch())
     summary.batch_growth = {growing->noise_scale(), growing->growths()};
   summary.working = working();
+  summary.ending = evaluations.ending();
   return summary;
 }
 
@@ -69,6 +70,7 @@ CheckpointInfo RunReport::checkpoint_info() const {
   info.model = config.model;
   info.model_fingerprint = learner.model_fingerprint();
   if (const GlobalBatch* growing = training.step().global_batch()) info.batch_growth = growing->state();
+  evaluations.add_to(info);
   return info;
 }
 

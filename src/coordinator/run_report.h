@@ -4,6 +4,7 @@
 #include <string>
 
 #include "coordinator/codec_choice.h"
+#include "coordinator/evaluations.h"
 #include "coordinator/lease_samples.h"
 #include "coordinator/sessions.h"
 #include "coordinator/tally.h"
@@ -23,6 +24,7 @@ struct RunReport {
   const Round& round;
   const LeaseSamples& samples;
   const CodecChoice& codecs;
+  const Evaluations& evaluations;
 
   Summary summary() const;
   CheckpointInfo checkpoint_info() const;

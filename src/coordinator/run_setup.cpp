@@ -21,18 +21,33 @@ Round::Options round_options(const RunConfig& config, const CheckpointInfo& from
           .lanes = config.threads == 1};
 }
 
-bool is_finished(const RunConfig& config, const CheckpointInfo& at, const Dataset& data, bool evaluates) {
-  if (evaluates && !at.evaluation_loss) return false;
+std::string what_lets_it_go_on(const RunConfig& config, const CheckpointInfo& at, const Dataset& data,
+                               bool evaluates) {
+  if (evaluates && !at.evaluation_loss) return {};
   const Sampler sampler({.samples = data.samples(), .batch = config.batch, .seed = config.seed});
   const std::uint64_t slots = config.slots_total(sampler.slots_per_epoch());
-  return (slots > 0 && at.data_cursor() >= slots) || (config.steps > 0 && at.step >= config.steps) ||
-         (config.seconds > 0 && at.seconds >= config.seconds);
+  if ((slots > 0 && at.data_cursor() >= slots) || (config.steps > 0 && at.step >= config.steps) ||
+      (config.seconds > 0 && at.seconds >= config.seconds))
+    return "a larger --epochs, --steps or --seconds";
+  if (config.patience > 0 && at.evaluations_since_lowest >= config.patience) return "a larger --patience";
+  // What nodes were shown by a lossy codec decides nothing.
+  if (config.transport.parameter_codec != GradientChoice()) return {};
+  if (config.target_accuracy > 0 && at.evaluation_accuracy >= config.target_accuracy)
+    return "a higher --target-accuracy";
+  if (config.target_loss != 0 && at.evaluation_loss <= config.target_loss) return "a lower --target-loss";
+  return {};
 }
 
 Evaluations::Options evaluation_options(const RunConfig& config, const RunMaterial& material,
                                         const LeaseSamples& samples, const RunFolder& folder) {
   // The best checkpoint stays that until an evaluation is better than its own.
-  Evaluations::Options options{.target_accuracy = config.target_accuracy};
+  const CheckpointInfo& from = material.checkpoint.info();
+  Evaluations::Options options{.target_accuracy = config.target_accuracy,
+                               .target_loss = config.target_loss,
+                               .patience = config.patience,
+                               .lowest_loss = from.lowest_loss,
+                               .since_lowest = from.evaluations_since_lowest};
+  if (from.evaluation_loss) options.counted_version = from.version;
   if (const auto best = CheckpointFile::open(folder.best_checkpoint(), folder.disk()); best.ok())
     options.best_loss = best->info().evaluation_loss;
   options.slots = samples.evaluation_slots();

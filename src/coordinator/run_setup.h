@@ -30,9 +30,10 @@ Round::Options round_options(const RunConfig& config, const CheckpointInfo& from
                              const LeaseSamples& samples);
 Evaluations::Options evaluation_options(const RunConfig& config, const RunMaterial& material,
                                         const LeaseSamples& samples, const RunFolder& folder);
-// The run had reached its end by this checkpoint, and was evaluated if there is data for it: nothing is left
-// to go on with.
-bool is_finished(const RunConfig& config, const CheckpointInfo& at, const Dataset& data, bool evaluates);
+// Where the run had reached its end by this checkpoint, and was evaluated if there is data for it: what to
+// change so that it goes on. Empty where something is left to do.
+std::string what_lets_it_go_on(const RunConfig& config, const CheckpointInfo& at, const Dataset& data,
+                               bool evaluates);
 // What nodes are told of the run when they come.
 Offer make_offer(const std::string& run, const RunConfig& config, const RunMaterial& material,
                  std::uint64_t model_fingerprint);

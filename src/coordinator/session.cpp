@@ -46,7 +46,9 @@ Session::~Session() {
 
 void Session::closed(const Error& reason) {
   loop_.cancel(watch_timer_);
-  host_.ended(*this, reason);
+  // Who it is that left, and gave this reason, is said where it is told.
+  const bool told = connection_->goodbye_received() && reason.message.starts_with(kGoodbyePrefix);
+  host_.ended(*this, told ? Error{reason.kind, reason.message.substr(kGoodbyePrefix.size())} : reason);
 }
 
 void Session::watch() {

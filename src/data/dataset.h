@@ -32,6 +32,9 @@ class Dataset {
   // Copies the samples of these numbers, each below samples(), into memory of exactly their size.
   virtual void gather(std::span<const std::uint32_t> numbers, MutableBytes inputs,
                       MutableBytes targets) const = 0;
+
+  // This sample's number in its files: another one where this set is a part of a larger one.
+  virtual std::uint32_t number_in_whole(std::uint32_t number) const { return number; }
 };
 
 enum class Split { train, test };

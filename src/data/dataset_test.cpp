@@ -58,7 +58,7 @@ TEST(DatasetTest, a_kind_without_its_place_is_answered_with_how_it_is_written) {
 
 TEST(DatasetTest, an_error_names_the_data_set_that_was_asked_for) {
   EXPECT_TRUE(says(refusal_of_spec("safetensors:/nowhere"),
-                   "data set 'safetensors:/nowhere': opening /nowhere: No such file"));
+                   "data set 'safetensors:/nowhere': there is no file /nowhere"));
 }
 
 TEST(DatasetTest, a_safetensors_file_without_inputs_or_targets_is_refused) {

@@ -128,7 +128,7 @@ TEST(IdxTest, a_file_that_is_missing_is_named) {
   const TemporaryFolder folder;
   const std::string missing = (folder / "nowhere").string();
   EXPECT_TRUE(says(refusal_of(open_idx(missing, Split::train)), "there is no folder " + missing));
-  EXPECT_TRUE(says(refusal_of(open_idx(missing + ",b", Split::train)), "opening " + missing));
+  EXPECT_TRUE(says(refusal_of(open_idx(missing + ",b", Split::train)), "there is no file " + missing));
   const std::string place = folder.path().string();
   EXPECT_TRUE(says(refusal_of(open_idx(place, Split::train)),
                    "neither train-images-idx3-ubyte nor train-images-idx3-ubyte.gz in " + place));

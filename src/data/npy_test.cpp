@@ -118,7 +118,7 @@ TEST(NpyTest, two_files_are_a_data_set) {
 
   EXPECT_TRUE(says(refusal_of(open_npy(x)), "npy: takes two files with one comma"));
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "," + y)), "npy: takes two files with one comma"));
-  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "s")), "opening " + y + "s: No such file"));
+  EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y + "s")), "there is no file " + y + "s"));
   write_file(folder / "y.npy", "text");
   EXPECT_TRUE(says(refusal_of(open_npy(x + "," + y)), y + ": this is not a .npy file"));
 }

@@ -203,7 +203,7 @@ Status Connection::received(const FrameHeader& header, Bytes head, MutableBytes 
     case FrameType::goodbye: {
       W5XDE_TRY(Goodbye goodbye, decode_goodbye(head, Limits::stranger()));
       goodbye_received_ = true;
-      fail({goodbye.kind, "the other side left: " + goodbye.reason});
+      fail({goodbye.kind, std::string(kGoodbyePrefix) + goodbye.reason});
       return disconnected("the other side left");
     }
     default:

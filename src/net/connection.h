@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/limits.h"
 #include "net/liveness.h"
@@ -15,6 +16,9 @@
 #include "wire/frame_writer.h"
 
 namespace w5xde {
+
+// Before the reason that a peer gave with its goodbye.
+inline constexpr std::string_view kGoodbyePrefix = "the other side left: ";
 
 // What a connection knows of its link.
 struct LinkReport {

@@ -42,6 +42,8 @@ void visit_fields(auto& visit, Like<CheckpointInfo> auto& info) {
   visit("model_fingerprint", info.model_fingerprint);
   visit("evaluation_loss", info.evaluation_loss);
   visit("evaluation_accuracy", info.evaluation_accuracy);
+  visit("lowest_loss", info.lowest_loss);
+  visit("evaluations_since_lowest", info.evaluations_since_lowest);
   visit.unless_empty("batch_growth", info.batch_growth);
 }
 
@@ -228,6 +230,10 @@ Result<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path, D
   }();
   if (!read.ok()) return std::move(read).error().within(path.string());
   return read;
+}
+
+bool is_checkpoint(const SafetensorsContents& file) {
+  return file.metadata.contains(kFormatKey);
 }
 
 const CheckpointGroup* CheckpointFile::find(std::string_view group) const {

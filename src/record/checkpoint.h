@@ -49,6 +49,9 @@ struct CheckpointInfo {
   // Of these parameters, if known; with a lossy parameter codec perhaps as nodes were shown them.
   std::optional<double> evaluation_loss;
   std::optional<double> evaluation_accuracy;
+  // Of the evaluations that came every few steps: the lowest loss so far, and how many there were since.
+  std::optional<double> lowest_loss;
+  std::uint64_t evaluations_since_lowest = 0;
   // Of a run whose global batch grows.
   std::optional<BatchGrowthState> batch_growth;
 
@@ -68,6 +71,9 @@ struct CheckpointGroup {
   std::shared_ptr<const BlockLayout> layout;
   std::vector<Bytes> tensors;  // of the layout's entries, in the mapped file
 };
+
+// Whether the file says that it is one; what it says is not checked.
+bool is_checkpoint(const SafetensorsContents& file);
 
 // Opened, and every byte checked. Stays readable while the file is replaced or deleted.
 class CheckpointFile final : public BlockSource {

@@ -65,6 +65,8 @@ CheckpointInfo some_info() {
   info.processor = "x86-64";
   info.model_fingerprint = 0xfedcba9876543210;
   info.evaluation_loss = 0.25;
+  info.lowest_loss = 0.125;
+  info.evaluations_since_lowest = 3;
   info.batch_growth = BatchGrowthState{.steps = 123, .noise = 0.1, .signal = -1e-300, .growths = {}};
   info.batch_growth->growths = {{60, 256, 512, 5210.25, 0.1, 0.2}, {120, 512, 1024, 1e9, 0.2, 0.4}};
   return info;

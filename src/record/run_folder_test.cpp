@@ -281,7 +281,7 @@ TEST_F(RunFolderTest, cannot_make_a_checkpoint_the_best_that_is_not_there) {
   const RunFolder run = opened(path_);
   write_step(run, 1);
   ASSERT_TRUE(run.retain(1, true, 1).ok());
-  EXPECT_EQ(run.retain(2, true, 1).error().kind, ErrorKind::system);
+  EXPECT_EQ(run.retain(2, true, 1).error().kind, ErrorKind::invalid);
   EXPECT_EQ(CheckpointFile::open(run.best_checkpoint()).value().info().step, 1u);
 }
 

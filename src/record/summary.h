@@ -103,6 +103,7 @@ struct Summary {
   std::uint64_t memory_bytes = 0;
   double loop_longest_seconds = 0;  // the coordinator's, as NodeSummary's
   std::string parameters_hash;
+  std::string ending;  // why it ended before its last step; empty where it did not
   AuditStats audit;
   std::vector<NodeSummary> per_node;
 };

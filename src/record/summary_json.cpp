@@ -81,6 +81,7 @@ void visit_fields(auto& visit, Like<Summary> auto& summary) {
   visit("memory_bytes", summary.memory_bytes);
   visit("loop_longest_seconds", summary.loop_longest_seconds);
   visit("parameters_hash", summary.parameters_hash);
+  visit.unless_empty("ending", summary.ending);
   visit("audit", summary.audit);
   visit("per_node", summary.per_node);
 }

@@ -326,5 +326,13 @@ TEST(SummaryText, picks_units_that_can_be_read) {
   EXPECT_EQ(title(90'061), "sync training with 2 nodes took 25 h 01 min");
 }
 
+TEST(SummaryText, says_why_a_run_ended_before_its_last_step) {
+  Summary summary = some_summary();
+  EXPECT_EQ(to_text(summary).find("ended"), std::string::npos);
+  summary.ending = "3 evaluations in a row brought no lower loss than 0.2500";
+  EXPECT_NE(to_text(summary).find("  ended         3 evaluations in a row"), std::string::npos);
+  EXPECT_EQ(summary_from_json(to_json(summary))->ending, summary.ending);
+}
+
 }  // namespace
 }  // namespace w5xde

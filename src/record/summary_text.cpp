@@ -186,6 +186,7 @@ std::string to_text(const Summary& summary) {
                                      noise_scale_text(summary.batch_growth->noise_scale)));
     for (const BatchGrowth& growth : summary.batch_growth->growths) line("", to_text(growth));
   }
+  if (!summary.ending.empty()) line("ended", summary.ending);
   line("loss", fmt::format("{} first, {} last, {} mean", loss_text(summary.loss.first),
                            loss_text(summary.loss.last), loss_text(summary.loss.mean)));
   if (summary.evaluation) {

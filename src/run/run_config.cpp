@@ -15,12 +15,16 @@ Status RunConfig::check() const {
   if (std::uint64_t{slots} * accumulate > kStepSlotsMax) {
     return invalid("{} slots a step; at most {}", std::uint64_t{slots} * accumulate, kStepSlotsMax);
   }
-  if (!(epochs >= 0) || !(seconds >= 0) || !(clip_norm >= 0) || !(checkpoint_seconds > 0)) {
+  if (!(clip_norm >= 0) || !(checkpoint_seconds > 0))
+    return invalid("--clip-norm must not be negative, --checkpoint-seconds must be more than 0");
+  if (!(split >= 0 && split < 1))
+    return invalid("--split is the part of the samples that is held out, more than 0 and less than 1: 0.1");
+  if (split > 0 && !evaluation_data.empty()) {
     return invalid(
-        "--epochs, --seconds and --clip-norm must not be negative, --checkpoint-seconds must be more than 0");
+        "--split holds out samples of --data to evaluate on, and --evaluation-data names others; leave one "
+        "of the two out");
   }
-  if (!(target_accuracy >= 0 && target_accuracy <= 1))
-    return invalid("--target-accuracy is a part of 1, such as 0.85");
+  W5XDE_CHECK(check_ends());
   W5XDE_CHECK(growth.check());
   if (growth.grows()) W5XDE_CHECK(check_growth());
   if (threads == 0) return invalid("--threads begins at 1");
@@ -32,6 +36,23 @@ Status RunConfig::check() const {
     return invalid("a cosine schedule needs to know its end; say --steps or --epochs as well");
   }
   return {};
+}
+
+Status RunConfig::check_ends() const {
+  if (!(epochs >= 0) || !(seconds >= 0)) return invalid("--epochs and --seconds must not be negative");
+  if (!(target_accuracy >= 0 && target_accuracy <= 1))
+    return invalid("--target-accuracy is a part of 1, such as 0.85");
+  if (!std::isfinite(target_loss)) return invalid("--target-loss is a number, such as 0.3");
+  if (evaluate_every > 0) return {};
+  const char* ends = patience > 0          ? "--patience"
+                     : target_accuracy > 0 ? "--target-accuracy"
+                     : target_loss != 0    ? "--target-loss"
+                                           : nullptr;
+  if (ends == nullptr) return {};
+  return invalid(
+      "{} looks at the evaluations on the way; say how many steps lie between two of them with "
+      "--evaluate-every",
+      ends);
 }
 
 // The noise scale is measured in gradients that no codec has changed from step to step.

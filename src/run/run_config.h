@@ -18,6 +18,8 @@ struct RunConfig {
   std::string model;
   std::string data;
   std::string evaluation_data;  // empty: the data's own test split, if it has one
+  double split = 0;             // the part of the samples that is held out for evaluation; 0: none
+  std::string init;  // whose weights it begins with: a safetensors file or a run; empty: fresh ones
   Loss loss = Loss::automatic;
 
   Mode mode = Mode::sync;
@@ -33,6 +35,8 @@ struct RunConfig {
   double epochs = 0;
   double seconds = 0;
   double target_accuracy = 0;  // of an evaluation; 0: no such end
+  double target_loss = 0;      // the same
+  std::uint64_t patience = 0;  // evaluations in a row without a lower loss; 0: no such end
 
   OptimizerOptions optimizer;
   Schedule schedule;     // without its end, which follows from the data: see schedule_over()
@@ -60,6 +64,7 @@ struct RunConfig {
   Result<Schedule> schedule_over(std::uint64_t run_steps) const;
 
  private:
+  Status check_ends() const;
   Status check_growth() const;
 };
 

@@ -37,6 +37,19 @@ TEST(RunConfigTest, what_makes_no_sense_is_refused_by_the_name_of_its_flag) {
       {"--seconds", [](RunConfig& c) { c.seconds = -1; }},
       {"--clip-norm", [](RunConfig& c) { c.clip_norm = -1; }},
       {"--checkpoint-seconds", [](RunConfig& c) { c.checkpoint_seconds = 0; }},
+      {"--split is the part", [](RunConfig& c) { c.split = 1; }},
+      {"--split is the part", [](RunConfig& c) { c.split = -0.1; }},
+      {"--split is the part", [&](RunConfig& c) { c.split = nan; }},
+      {"leave one of the two out",
+       [](RunConfig& c) {
+         c.split = 0.1;
+         c.evaluation_data = "synthetic";
+       }},
+      {"--target-accuracy is a part of 1", [](RunConfig& c) { c.target_accuracy = 1.5; }},
+      {"--target-loss is a number", [&](RunConfig& c) { c.target_loss = nan; }},
+      {"--patience looks at the evaluations on the way", [](RunConfig& c) { c.patience = 3; }},
+      {"--target-accuracy looks at the evaluations", [](RunConfig& c) { c.target_accuracy = 0.8; }},
+      {"--target-loss looks at the evaluations", [](RunConfig& c) { c.target_loss = -2; }},
       {"--threads", [](RunConfig& c) { c.threads = 0; }},
       {"--keep", [](RunConfig& c) { c.keep = 0; }},
       {"--max-staleness", [](RunConfig& c) { c.max_staleness = 0; }},

@@ -163,9 +163,11 @@ const TensorView* SafetensorsContents::find(std::string_view name) const {
 Result<SafetensorsContents> parse_safetensors(Bytes file) {
   ByteReader reader(file);
   const auto header_bytes = reader.read<std::uint64_t>();
-  if (reader.exhausted() || header_bytes > kHeaderBytesMax || header_bytes > reader.rest().size())
-    return corrupt("not a safetensors file: its header would have {} bytes, the file has {}", header_bytes,
-                   file.size());
+  if (reader.exhausted() || header_bytes > kHeaderBytesMax)
+    return corrupt("this is not a safetensors file; safetensors.numpy.save_file writes one");
+  if (header_bytes > reader.rest().size())
+    return corrupt("the file ends within its header: that has {} bytes, the whole file {}; get it again",
+                   header_bytes, file.size());
   W5XDE_TRY(const Json header, parse_header(text_of(reader.read_bytes(header_bytes))));
 
   SafetensorsContents contents;

@@ -210,7 +210,8 @@ TEST_F(BadInputTest, what_would_do_nothing_is_refused) {
   const Words random = {"train", "run", "--model", "mlp:8,4", "--data", "random:8,4"};
   expect(kUsage, random + Words{"--evaluate-every", "5"},
          {"--evaluate-every needs data", "--evaluation-data"});
-  expect(kUsage, random + Words{"--target-accuracy", "0.5"}, {"--target-accuracy needs classes"});
+  expect(kUsage, random + Words{"--evaluate-every", "5", "--target-accuracy", "0.5"},
+         {"--target-accuracy needs classes"});
 }
 
 TEST_F(BadInputTest, a_start_that_fails_leaves_no_folder) {
@@ -341,6 +342,82 @@ TEST_F(BadInputTest, a_node_stopped_with_ctrl_c_leaves_in_order) {
   ASSERT_EQ(departures.size(), 1u);
   EXPECT_NE(departures[0].at("reason").get<std::string>().find("told to stop"), std::string::npos)
       << departures;
+}
+
+TEST_F(BadInputTest, a_file_that_is_missing_is_the_caller_s_mistake_wherever_it_is_named) {
+  Process begun = pool_.train(1);
+  ASSERT_EQ(begun.wait(), kSuccess) << begun.said();
+  const Words mlp = {"train", "fresh", "--model", "mlp:10,20,10", "--log", "verbose", "--data"};
+  for (const Words& arguments : std::vector<Words>{mlp + Words{"npy:gone.npy,y.npy"},
+                                                   mlp + Words{"safetensors:gone"},
+                                                   mlp + Words{"synthetic", "--init", "gone"},
+                                                   mlp + Words{"synthetic", "--evaluation-data", "idx:gone"},
+                                                   {"train", "gone.toml"},
+                                                   {"eval", "gone"},
+                                                   {"eval", "run", "--checkpoint", "gone"},
+                                                   {"eval", "run", "--data", "npy:gone,gone"},
+                                                   {"export", "gone", "a.safetensors"},
+                                                   {"inspect", "gone"},
+                                                   {"status", "gone"}}) {
+    Process process = pool_.start(arguments);
+    EXPECT_EQ(process.wait(), kUsage) << arguments[0] << ": " << process.said();
+    EXPECT_NE(process.said().find("gone"), std::string::npos) << process.said();
+    EXPECT_EQ(process.said().find("trying again"), std::string::npos) << process.said();
+  }
+  EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
+}
+
+TEST_F(BadInputTest, a_sample_that_is_not_finite_is_named_and_not_blamed_on_the_learning_rate) {
+  save_npy("x.npy", "n.where(n.arange(1000).reshape(100, 10) == 173, n.nan, 1).astype('f4')");
+  save_npy("y.npy", "n.arange(100) % 10");
+  Process process =
+      pool_.start({"train", "run", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy", "--split", "0.1"});
+  EXPECT_EQ(process.wait(), kUsage) << process.said();
+  EXPECT_NE(process.said().find("sample 17 of npy:x.npy,y.npy has NaN or infinity in its inputs"),
+            std::string::npos)
+      << process.said();
+  EXPECT_EQ(process.said().find("Lower"), std::string::npos) << process.said();
+}
+
+TEST_F(BadInputTest, labels_that_are_stored_as_floats_are_explained_before_anything_is_begun) {
+  save_npy("x.npy", "n.zeros((100, 10), n.float32)");
+  save_npy("y.npy", "(n.arange(100) % 10).astype('f4')");
+  Process process = pool_.start({"train", "runs/a", "--model", "mlp:10,20,10", "--data", "npy:x.npy,y.npy"});
+  EXPECT_EQ(process.wait(), kUsage) << process.said();
+  EXPECT_NE(process.said().find("the model gives [32, 10] for targets of [32]"), std::string::npos);
+  EXPECT_NE(process.said().find("targets.astype('int64')"), std::string::npos);
+  EXPECT_EQ(process.said().find("the other side"), std::string::npos) << process.said();
+  EXPECT_FALSE(fs::exists(pool_.folder() / "runs")) << "a start that fails leaves nothing";
+}
+
+TEST_F(BadInputTest, a_file_that_is_no_safetensors_file_is_said_to_be_none) {
+  write("data.csv", "x,y,z\n1.5,2,3\n3.5,4,5\n");
+  expect(kFailed, {"train", "run", "--model", "mlp:10,20,10", "--data", "safetensors:data.csv"},
+         {"data.csv: this is not a safetensors file"});
+}
+
+TEST_F(BadInputTest, a_model_file_is_judged_by_what_is_in_it) {
+  Process python({"/usr/bin/python3", "-c", "import torch; torch.save(torch.nn.Linear(8, 5), 'net.pth')"},
+                 {.folder = pool_.folder()});
+  ASSERT_EQ(python.wait(), 0) << python.said();
+  expect(kUsage, {"train", "run", "--model", "net.pth", "--data", "random:8,5"},
+         {"net.pth is no TorchScript file", "torch.jit.script"});
+  fs::copy_file(W5XDE_TORCH_MODELS "/mixed.pt", pool_.folder() / "net.weights");
+  expect(kSuccess, {"train", "run", "--model", "net.weights", "--data", "random:8,5", "--steps", "2"}, {});
+}
+
+TEST_F(BadInputTest, ends_that_could_never_come_are_refused) {
+  const Words train = {"train", "fresh", "--data", "random:6,4", "--evaluation-data", "random:6,4"};
+  const Words mlp = train + Words{"--model", "mlp:6,4"};
+  expect(kUsage, mlp + Words{"--patience", "3"}, {"--patience looks at", "--evaluate-every"});
+  expect(kUsage, mlp + Words{"--target-accuracy", "0.9"}, {"--target-accuracy looks at", "--evaluate-every"});
+  expect(kUsage, mlp + Words{"--checkpoint-seconds", "inf"}, {"--checkpoint-seconds", "use a number"});
+  expect(kUsage, mlp + Words{"--keep", "0"}, {"--keep begins at 1"});
+  expect(kUsage,
+         train + Words{"--model", W5XDE_TORCH_MODELS "/own_classes.pt", "--evaluate-every", "2",
+                       "--target-accuracy", "0.9"},
+         {"--target-accuracy needs outputs", "--target-loss"});
+  EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
 }
 
 }  // namespace

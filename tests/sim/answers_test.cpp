@@ -5,6 +5,8 @@
 
 #include "payload/block_encoder.h"
 #include "sim/sim_pool.h"
+#include "support/temporary_folder.h"
+#include "tensor/safetensors.h"
 #include "wire/hello.h"
 
 namespace w5xde {
@@ -261,6 +263,29 @@ TEST_F(AnswerTest, in_async_with_a_version_that_was_never_sent_drops_its_sender)
     contribution.version = newer ? 1'000'000 : lease_.version - 1;
     say(contribution);
     expect_dropped("a contribution that is no answer to its lease");
+  }
+}
+
+// What the data brings must not be blamed on the learning rate.
+TEST(BrokenDataTest, a_sample_that_is_not_finite_ends_the_run_with_its_number) {
+  const TemporaryFolder folder;
+  for (const Mode mode : {Mode::sync, Mode::async}) {
+    std::vector<float> inputs(300 * 10, 0.5F), targets(300, 1);
+    inputs[77 * 10 + 3] = kNaN;
+    const auto view = [](const std::vector<float>& floats, const Shape& shape) {
+      return TensorView(std::as_bytes(std::span(floats)), DType::f32, shape);
+    };
+    const std::vector<NamedTensor> tensors = {{"inputs", view(inputs, {300, 10})},
+                                              {"targets", view(targets, {300})}};
+    ASSERT_TRUE(write_safetensors(folder / "data", tensors, {}).ok());
+    RunConfig config = sim_config();
+    config.mode = mode;
+    config.data = "safetensors:" + (folder / "data").string();
+    SimPool pool(config);
+    pool.add_nodes(2);
+    const std::string outcome = pool.run();
+    EXPECT_TRUE(outcome.starts_with("invalid: sample 77 of " + config.data + " has NaN")) << outcome;
+    EXPECT_NE(outcome.find("in its inputs"), std::string::npos) << outcome;
   }
 }
 

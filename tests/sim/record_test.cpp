@@ -333,5 +333,62 @@ TEST(RecordTest, a_run_ends_at_its_target_only_if_the_parameters_that_it_saves_r
   EXPECT_GT(went_on, 0u);
 }
 
+// How a run with an end by its evaluations ends, when its coordinator is killed every few steps or never.
+Summary ended_by_evaluations(RunConfig config, unsigned nodes, std::uint64_t killed_every = UINT64_MAX,
+                             std::uint64_t killed_until = 0) {
+  config.checkpoint_seconds = killed_until > 0 ? 1e-6 : 60;  // with every step, while it is evaluated
+  SimPool pool(config);
+  pool.evaluate_on(evaluation_data());
+  pool.add_nodes(nodes);
+  pool.start();
+  for (std::uint64_t step = 1; step < killed_until; step += killed_every) {
+    EXPECT_TRUE(pool.run_until([&] { return pool.coordinator().status().step >= step; }));
+    pool.restart_coordinator();
+  }
+  EXPECT_EQ(pool.run(), "ok");
+  const Summary summary = pool.coordinator().summary();
+  EXPECT_TRUE(summary.audit.passed());
+  const CheckpointInfo info = pool.newest_checkpoint().info();
+  EXPECT_EQ(info.version, summary.steps);
+  EXPECT_TRUE(info.evaluation_loss.has_value());
+  return summary;
+}
+
+TEST(RecordTest,
+     a_run_ends_by_its_evaluations_at_the_same_step_whoever_computes_and_however_often_it_is_killed) {
+  RunConfig config = evaluating_config();
+  config.schedule = {};
+  config.steps = 1000;
+  config.patience = 3;
+  for (const char* end : {"brought no lower loss", "the target loss is reached"}) {
+    SCOPED_TRACE(end);
+    const Summary whole = ended_by_evaluations(config, 1);
+    ASSERT_LT(whole.steps, config.steps);
+    ASSERT_GT(whole.steps, 3u);
+    EXPECT_NE(whole.ending.find(end), std::string::npos) << whole.ending;
+    RunConfig as_long = config;
+    as_long.steps = whole.steps;
+    EXPECT_EQ(whole.parameters_hash, plain_hash(as_long)) << "no step past the one that ends it";
+    for (const Summary& other :
+         {ended_by_evaluations(config, 3), ended_by_evaluations(config, 2, 2, whole.steps - 1)}) {
+      EXPECT_EQ(other.steps, whole.steps);
+      EXPECT_EQ(other.parameters_hash, whole.parameters_hash);
+      EXPECT_EQ(other.ending, whole.ending);
+    }
+    config.patience = 0;
+    config.target_loss = whole.evaluation->loss;
+  }
+}
+
+TEST(RecordTest, an_async_run_whose_patience_is_over_commits_what_is_out_and_ends) {
+  RunConfig config = evaluating_config();
+  config.mode = Mode::async;
+  config.schedule = {};
+  config.steps = 100'000;
+  config.patience = 3;
+  const Summary summary = ended_by_evaluations(config, 2);
+  EXPECT_NE(summary.ending.find("brought no lower loss"), std::string::npos) << summary.ending;
+}
+
 }  // namespace
 }  // namespace w5xde

@@ -6,9 +6,11 @@
 #include "base/errors.h"
 #include "base/file.h"
 #include "commands/command.h"
+#include "commands/newest_checkpoint.h"
 #include "coordinator/batches.h"
 #include "learn/engine_library.h"
 #include "local_pool/engine_host.h"
+#include "local_pool/run_request.h"
 #include "record/run_folder.h"
 #include "settings.h"
 
@@ -35,19 +37,8 @@ struct Scores {
   bool classes = false;  // whether there is an accuracy
 };
 
-Result<std::shared_ptr<const Dataset>> evaluation_set(const std::string& spec, std::uint64_t seed) {
-  W5XDE_TRY(auto set, open_dataset(spec, Split::test, seed));
-  if (set) return set;
-  return open_dataset(spec, Split::train, seed);
-}
-
 Result<CheckpointFile> checkpoint_of(const EvalOptions& options, const RunFolder& folder) {
-  if (!options.checkpoint.empty()) return CheckpointFile::open(options.checkpoint);
-  std::vector<std::string> skipped;
-  W5XDE_TRY(auto newest, folder.newest(&skipped));
-  for (const std::string& line : skipped) fmt::print(stderr, "w5xde: {}\n", line);
-  if (!newest) return invalid("{} has no checkpoint yet", options.run);
-  return std::move(*newest);
+  return options.checkpoint.empty() ? newest_checkpoint(folder) : CheckpointFile::open(options.checkpoint);
 }
 
 Result<Scores> evaluate(Engine& engine, const CheckpointFile& checkpoint,
@@ -82,17 +73,21 @@ Result<Scores> scores_of(const EvalOptions& options) {
   W5XDE_TRY(const Given given, read_run_toml(folder.run_toml()));
   W5XDE_CHECK(apply(settings, given));
   W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(options, folder));
-  const std::string spec = !options.data.empty()             ? options.data
-                           : !config.evaluation_data.empty() ? config.evaluation_data
-                                                             : config.data;
-  W5XDE_TRY(const auto data, evaluation_set(spec, config.seed));
-  // The model is made as it was trained, whatever it is evaluated on.
-  W5XDE_TRY(const auto trained_on, open_dataset(config.data, Split::train, config.seed));
+  if (!options.data.empty()) {
+    config.evaluation_data = options.data;
+    config.split = 0;
+  }
+  W5XDE_TRY(const RunData data, open_samples(config));
+  if (!data.evaluation) {
+    fmt::print(stderr, "w5xde: {} has no test split: these scores are of the samples that it trains on\n",
+               config.data);
+  }
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";
-  W5XDE_TRY(const auto engine, library.make(model_options(config, *trained_on, options.device), file));
-  return evaluate(*engine, checkpoint, data);
+  // The model is made as it was trained, whatever it is evaluated on.
+  W5XDE_TRY(const auto engine, library.make(model_options(config, *data.train, options.device), file));
+  return evaluate(*engine, checkpoint, data.evaluation ? data.evaluation : data.train);
 }
 
 Status eval(const EvalOptions& options) {

@@ -1,11 +1,11 @@
 // w5xde export: a run's trained weights in one file, by the names that the model's state dict has.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/errors.h"
 #include "commands/command.h"
+#include "commands/newest_checkpoint.h"
 #include "record/run_folder.h"
+#include "record/weights.h"
 #include "tensor/safetensors.h"
 
 namespace w5xde {
@@ -19,12 +19,7 @@ struct ExportCommand {
 };
 
 Result<CheckpointFile> checkpoint_of(const ExportCommand& options, const RunFolder& folder) {
-  if (options.best) return CheckpointFile::open(folder.best_checkpoint());
-  std::vector<std::string> skipped;
-  W5XDE_TRY(auto newest, folder.newest(&skipped));
-  for (const std::string& line : skipped) fmt::print(stderr, "w5xde: {}\n", line);
-  if (!newest) return invalid("{} has no checkpoint yet", options.run);
-  return std::move(*newest);
+  return options.best ? CheckpointFile::open(folder.best_checkpoint()) : newest_checkpoint(folder);
 }
 
 Status export_weights(const ExportCommand& options) {
@@ -33,22 +28,11 @@ Status export_weights(const ExportCommand& options) {
                    options.file.string());
   W5XDE_TRY(const RunFolder folder, RunFolder::look(options.run));
   W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(options, folder));
-  std::array<std::vector<float>, 2> memory;
-  std::vector<NamedTensor> tensors;
-  for (auto values = memory.begin(); const char* group : {"parameters", "buffers"}) {
-    const auto layout = checkpoint.layout_of(group);
-    if (!layout) continue;
-    values->resize(layout->floats());
-    W5XDE_CHECK(checkpoint.read(group, *layout, *values));
-    for (const auto& entry : layout->entries()) {
-      const std::span<const float> floats = std::span(*values).subspan(entry.offset, entry.shape.elements());
-      tensors.push_back({entry.name, TensorView(std::as_bytes(floats), DType::f32, entry.shape)});
-    }
-    ++values;
-  }
-  W5XDE_CHECK(write_safetensors(options.file, tensors,
+  W5XDE_TRY(const Weights weights, weights_of(checkpoint));
+  W5XDE_CHECK(write_safetensors(options.file, weights.tensors,
                                 {{"format", "pt"}, {"step", std::to_string(checkpoint.info().step)}}));
-  fmt::print("{}: {} tensors of step {}\n", options.file.string(), tensors.size(), checkpoint.info().step);
+  fmt::print("{}: {} tensors of step {}\n", options.file.string(), weights.tensors.size(),
+             checkpoint.info().step);
   return {};
 }
 

@@ -70,7 +70,8 @@ Situation here(const Situation& situation) {
   config.transport.who_works = WhoWorks::all;  // it would change within the seconds of the trial
   config.batch_measured = false;
   config.steps = config.evaluate_every = 0;
-  config.epochs = config.target_accuracy = 0;
+  config.epochs = config.target_accuracy = config.target_loss = 0;
+  config.patience = 0;
   part.nodes = std::min(situation.nodes, kTrialNodesMax);
   part.cores = std::min(situation.cores, Machine::here().cores);
   return part;

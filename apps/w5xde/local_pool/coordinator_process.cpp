@@ -46,9 +46,23 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
     const Bytes bytes = file.bytes();
     W5XDE_CHECK(write_file_atomically(model_file, {&bytes, 1}));
   }
-  W5XDE_CHECK(host.initialise(model_options(config, *data.train, device), model_file, config.seed,
-                              folder.checkpoint_path(0)));
+  W5XDE_CHECK(host.initialise({.model = model_options(config, *data.train, device),
+                               .model_file = model_file,
+                               .seed = config.seed,
+                               .init = config.init,
+                               .data = config.data,
+                               .batch = config.batch,
+                               .checkpoint = folder.checkpoint_path(0)}));
   return CheckpointFile::open(folder.checkpoint_path(0));
+}
+
+// The outermost of the folder and those around it that is not there yet; empty when all are.
+std::filesystem::path first_new_folder(std::filesystem::path folder) {
+  std::filesystem::path found;
+  for (folder = std::filesystem::absolute(folder).lexically_normal();
+       folder.has_relative_path() && !std::filesystem::exists(folder); folder = folder.parent_path())
+    found = folder;
+  return found;
 }
 
 Result<Address> listen_address(const CoordinatorCommand& options) {
@@ -71,16 +85,13 @@ class CoordinatorProcess {
 
   Result<ExitCode> run() {
     W5XDE_TRY(const Address address, listen_address(options_));
+    W5XDE_TRY(const RunData data, open_data(asked_.config));
     W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
-    std::optional<RunData> data;
-    if (asked_.resumed || asked_.config.batch_measured) {
-      W5XDE_TRY(data, open_data(asked_.config));
-    }
     if (asked_.resumed) {
-      W5XDE_TRY(const bool finished, says_finished(folder, *data));
+      W5XDE_TRY(const bool finished, says_finished(folder, data));
       if (finished) return kSuccess;
     }
-    if (asked_.config.batch_measured) W5XDE_CHECK(measure_batch(*data));
+    if (asked_.config.batch_measured) W5XDE_CHECK(measure_batch(data));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
     W5XDE_TRY(auto coordinator, listen(address, folder));
     const Signals signals(loop_, {SIGINT, SIGTERM}, [&](int) {
@@ -92,32 +103,36 @@ class CoordinatorProcess {
     if (!options_.insecure && options_.nodes == 0) {
       log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
     }
-    // Nodes find their way in while the data is opened.
-    if (options_.nodes > 0) W5XDE_CHECK(start_nodes(coordinator->address().port));
-    if (!data) {
-      W5XDE_TRY(data, open_data(asked_.config));
-    }
     W5XDE_TRY(CheckpointFile checkpoint,
-              first_checkpoint(folder, asked_.config, *data, options_.device, *host_, log_));
-    if (options_.nodes == 0) host_.reset();  // a coordinator alone is small
+              first_checkpoint(folder, asked_.config, data, options_.device, *host_, log_));
     std::optional<MappedFile> model_file;
     if (std::filesystem::exists(folder.model_file())) {
       W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
     }
-    std::string loss = loss_of(asked_.config, checkpoint.info(), *data);
+    std::string loss = loss_of(asked_.config, checkpoint.info(), data);
+    W5XDE_CHECK(check_targets(asked_.config, loss));
+    // Nodes come last: everything that could keep the run from beginning has been checked.
+    if (options_.nodes > 0) {
+      W5XDE_CHECK(start_nodes(coordinator->address().port));
+    } else {
+      host_.reset();  // a coordinator alone is small
+    }
     return train(
         *coordinator, folder,
-        {std::move(checkpoint), data->train, data->evaluation, std::move(model_file), std::move(loss)});
+        {std::move(checkpoint), data.train, data.evaluation, std::move(model_file), std::move(loss)});
   }
+  // Otherwise nothing of a new run is worth keeping.
+  bool has_begun() const { return has_begun_; }
 
  private:
   // Whether nothing is left to do; then it has said so.
   Result<bool> says_finished(const RunFolder& folder, const RunData& data) const {
     W5XDE_TRY(const auto newest, folder.newest());
-    if (!newest || !is_finished(asked_.config, newest->info(), *data.train, data.evaluation != nullptr))
-      return false;
-    log_.normal("{} is finished, at step {}. To go on, give a larger --epochs, --steps or --seconds",
-                asked_.folder, newest->info().step);
+    if (!newest) return false;
+    const std::string needed =
+        what_lets_it_go_on(asked_.config, newest->info(), *data.train, data.evaluation != nullptr);
+    if (needed.empty()) return false;
+    log_.normal("{} is finished, at step {}. To go on, give {}", asked_.folder, newest->info().step, needed);
     return true;
   }
 
@@ -176,6 +191,7 @@ class CoordinatorProcess {
       for (const pid_t pid : host_->processes()) memory += proportional_set_bytes(pid);
     };
     W5XDE_CHECK(coordinator.begin(std::move(material)));
+    has_begun_ = true;
     watch_nodes(coordinator);
     invite_nodes(coordinator);
     loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); },
@@ -237,6 +253,7 @@ class CoordinatorProcess {
   Log log_;
   AsioLoop loop_;
   std::vector<BatchTrial> trials_;  // where the batch was measured
+  bool has_begun_ = false;
   bool stopped_ = false;
   std::optional<Error> local_end_;   // why the last node of this machine ended
   std::optional<Error> nodes_lost_;  // the same, and nobody else was in
@@ -264,14 +281,17 @@ Result<ExitCode> run_coordinator(const CoordinatorCommand& options) {
   W5XDE_TRY(const auto engine, find_engine(options.engine));
   // What nodes of this machine would say, the coordinator says of them.
   const LogTier of_nodes = log == LogTier::verbose ? log : LogTier::silent;
-  W5XDE_TRY(EngineHost host,
-            EngineHost::start({.engine = engine, .threads = asked.config.threads, .log = of_nodes}));
-  const std::filesystem::path folder = asked.folder;
-  const bool is_new = !std::filesystem::exists(folder);
-  auto code = CoordinatorProcess(options, log, std::move(asked), std::move(host)).run();
+  W5XDE_TRY(EngineHost host, EngineHost::start({.engine = engine,
+                                                .threads = asked.config.threads,
+                                                .log = of_nodes,
+                                                .load_at_once = options.nodes > 0 || !asked.resumed}));
+  const std::filesystem::path new_folder = first_new_folder(asked.folder);
+  CoordinatorProcess process(options, log, std::move(asked), std::move(host));
+  auto code = process.run();
   // A start that fails leaves nothing behind.
   std::error_code ignored;
-  if (!code.ok() && is_new && !is_begun(folder)) std::filesystem::remove_all(folder, ignored);
+  if (!code.ok() && !process.has_begun() && !new_folder.empty())
+    std::filesystem::remove_all(new_folder, ignored);
   return code;
 }
 

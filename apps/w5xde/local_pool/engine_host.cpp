@@ -18,10 +18,12 @@
 #include "base/errors.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "coordinator/batches.h"
 #include "local_pool/batch_choice.h"
 #include "node/join.h"
 #include "node/machine.h"
 #include "record/checkpoint.h"
+#include "record/weights.h"
 
 namespace w5xde {
 
@@ -34,6 +36,7 @@ static void from_json(const json& in, Shape& shape) {
   shape = Shape::make(in.get<std::vector<std::int64_t>>()).value();
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelOptions, model, loss, sample_shape, classes, threads, device)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::NewRun, model, model_file, seed, init, data, batch, checkpoint)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, address, name, device, cores, model_cache,
                                    attempts_max)
@@ -81,20 +84,34 @@ Result<json> ask(int socket, const json& request) {
   return std::move(*answer);
 }
 
-Result<std::unique_ptr<Engine>> make_engine(const EngineLibrary& library, const json& request) {
-  return library.make(request.at("model").get<ModelOptions>(), request.at("model_file").get<std::string>());
+// What targets look like is known from the data alone, and a loss that is not cross-entropy depends on it.
+Status try_a_slot(Engine& engine, const EngineHost::NewRun& run, std::span<const float> state) {
+  if (engine.description().loss == name_of(Loss::cross_entropy)) return {};
+  W5XDE_TRY(const auto data, open_dataset(run.data, Split::train, run.seed));
+  const auto batch = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.batch, data->samples()));
+  Batches batches(data, {.samples = data->samples(), .batch = batch, .seed = run.seed});
+  AlignedBuffer contribution(state.size_bytes());
+  W5XDE_CHECK(engine.compute(state, batches.make(0, 1).samples(), run.seed,
+                             {reinterpret_cast<float*>(contribution.data()), state.size()}));
+  return {};
 }
 
 Result<json> initialise_here(const EngineLibrary& library, const json& request) {
-  W5XDE_TRY(const auto engine, make_engine(library, request));
+  const auto run = request.at("run").get<EngineHost::NewRun>();
+  W5XDE_TRY(const auto engine, library.make(run.model, run.model_file));
   const ModelDescription& description = engine->description();
   AlignedBuffer memory(description.floats() * sizeof(float));
   const std::span<float> state(reinterpret_cast<float*>(memory.data()), description.floats());
   std::memset(memory.data(), 0, memory.capacity());
-  const std::uint64_t seed = request.at("seed");
-  W5XDE_CHECK(engine->initialise(mix(seed), state));
-  const CheckpointInfo info{.seed = seed,
-                            .model = request.at("model").at("model"),
+  W5XDE_CHECK(engine->initialise(mix(run.seed), state));
+  if (!run.init.empty()) {
+    auto weights = open_weights(run.init);
+    if (!weights.ok()) return std::move(weights).error().within("--init");
+    W5XDE_CHECK(take_weights(*weights, *description.parameters, *description.buffers, state));
+  }
+  W5XDE_CHECK(try_a_slot(*engine, run, state));
+  const CheckpointInfo info{.seed = run.seed,
+                            .model = run.model.model,
                             .loss = description.loss,
                             .engine = engine->name(),
                             .processor = processor_name(),
@@ -104,12 +121,13 @@ Result<json> initialise_here(const EngineLibrary& library, const json& request) 
   if (description.buffers->floats() > 0) {
     blocks.push_back({"buffers", description.buffers.get(), state.subspan(description.parameters->floats())});
   }
-  W5XDE_CHECK(write_checkpoint(request.at("checkpoint").get<std::string>(), info, blocks));
+  W5XDE_CHECK(write_checkpoint(run.checkpoint, info, blocks));
   return json::object();
 }
 
 Result<json> try_batches_here(const EngineLibrary& library, const json& request) {
-  W5XDE_TRY(const auto engine, make_engine(library, request));
+  W5XDE_TRY(const auto engine, library.make(request.at("model").get<ModelOptions>(),
+                                            request.at("model_file").get<std::string>()));
   const std::uint64_t seed = request.at("seed");
   W5XDE_TRY(const auto data, open_dataset(request.at("data").get<std::string>(), Split::train, seed));
   const auto sizes = request.at("sizes").get<std::vector<std::uint32_t>>();
@@ -130,8 +148,8 @@ class HostProcess {
     // Ctrl-C reaches every process of the terminal; the coordinator decides when its nodes leave.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGTERM, SIG_DFL);
-    // Loaded with the first request: a coordinator that resumes and has no nodes of its own makes none.
     std::optional<Result<EngineLibrary>> loaded;
+    if (options_.load_at_once) loaded = EngineLibrary::load(options_.engine, options_.threads);
     while (true) {
       pollfd waiting{socket_, POLLIN, 0};
       const int ready = poll(&waiting, 1, 50);
@@ -288,22 +306,21 @@ Result<EngineHost> EngineHost::start(const Options& options) {
 }
 
 EngineHost::EngineHost(EngineHost&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), socket_(other.socket_), ended_(other.ended_) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      socket_(other.socket_),
+      ended_(other.ended_),
+      has_nodes_(other.has_nodes_) {}
 
 EngineHost::~EngineHost() {
   if (pid_ < 0) return;
+  if (!has_nodes_) kill(pid_, SIGTERM);  // it may still be loading the engine
   close(socket_);
   close(ended_);
   waitpid(pid_, nullptr, 0);
 }
 
-Status EngineHost::initialise(const ModelOptions& model, const std::filesystem::path& model_file,
-                              std::uint64_t seed, const std::filesystem::path& checkpoint) {
-  W5XDE_CHECK(ask(socket_, {{"do", "initialise"},
-                            {"model", model},
-                            {"model_file", model_file.string()},
-                            {"seed", seed},
-                            {"checkpoint", checkpoint.string()}}));
+Status EngineHost::initialise(const NewRun& run) {
+  W5XDE_CHECK(ask(socket_, {{"do", "initialise"}, {"run", run}}));
   return {};
 }
 
@@ -323,6 +340,7 @@ Result<std::vector<BatchTrial>> EngineHost::try_batches(const ModelOptions& mode
 }
 
 Status EngineHost::start_nodes(const Nodes& nodes) {
+  has_nodes_ = true;
   W5XDE_CHECK(ask(socket_, {{"do", "nodes"}, {"nodes", nodes}}));
   return {};
 }

@@ -25,19 +25,27 @@ class EngineHost {
     std::filesystem::path engine;
     unsigned threads = 1;
     LogTier log = LogTier::normal;
+    bool load_at_once = false;  // or with the first request: a coordinator that resumes may make none
   };
 
-  // Call before this process starts a thread: the engine host is a fork of it. It loads the engine at the
-  // first request.
+  // Call before this process starts a thread: the engine host is a fork of it.
   static Result<EngineHost> start(const Options& options);
   EngineHost(EngineHost&& other) noexcept;
   EngineHost& operator=(EngineHost&&) = delete;
   // The nodes are told to leave, and waited for.
   ~EngineHost();
 
-  // Writes the checkpoint of step 0.
-  Status initialise(const ModelOptions& model, const std::filesystem::path& model_file, std::uint64_t seed,
-                    const std::filesystem::path& checkpoint);
+  struct NewRun {
+    ModelOptions model;
+    std::filesystem::path model_file;
+    std::uint64_t seed = 0;
+    std::string init;  // as --init has it
+    std::string data;  // what to train on, and
+    std::uint32_t batch = 1;
+    std::filesystem::path checkpoint;  // to write
+  };
+  // Writes the checkpoint of step 0, if the model takes the data.
+  Status initialise(const NewRun& run);
 
   // How fast the engine computes slots of these sizes (batch_choice.h), of the data that `data` names.
   Result<std::vector<BatchTrial>> try_batches(const ModelOptions& model,
@@ -69,9 +77,11 @@ class EngineHost {
   pid_t pid_ = -1;
   int socket_ = -1;  // requests and answers
   int ended_ = -1;   // gets one packet, when every node has ended
+  bool has_nodes_ = false;
 };
 
-// Whether --model names a TorchScript file: by an ending that such files have, or because the file is there.
+// Whether --model names a file: it is there, or its ending is one that TorchScript files have. Which ending a
+// file that is there has does not matter.
 bool is_script(const std::string& model);
 // A run's model, for samples as this data has them.
 ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "coordinator/batches.h"
+#include "data/held_out.h"
 #include "learn/seeds.h"
 #include "local_pool/engine_host.h"
 
@@ -56,6 +57,10 @@ Result<Workbench> Workbench::open(const RunConfig& config, const std::string& en
   W5XDE_TRY(const auto path, find_engine(engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
   W5XDE_TRY(auto data, open_dataset(config.data, Split::train, config.seed));
+  if (config.split > 0) {
+    W5XDE_TRY(Parts parts, hold_out(data, config.split, config.seed));
+    data = std::move(parts.train);
+  }
   ModelOptions model = model_options(config, *data, "auto");
   return Workbench{config, std::move(data), library, std::move(model)};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "data/held_out.h"
 #include "local_pool/engine_host.h"
 #include "record/run_folder.h"
 
@@ -52,6 +53,12 @@ Given without_measuring(Given given) {
   return given;
 }
 
+// Without a checkpoint, an earlier start was refused and fixed no settings.
+bool is_begun(const std::filesystem::path& folder) {
+  const auto run = RunFolder::look(folder);
+  return run.ok() && !run->checkpoints().empty();
+}
+
 Status check_model_file(const std::string& model) {
   if (!is_script(model) || std::filesystem::exists(model)) return {};
   return invalid(
@@ -60,12 +67,15 @@ Status check_model_file(const std::string& model) {
       model, model);
 }
 
-}  // namespace
-
-bool is_begun(const std::filesystem::path& folder) {
-  const auto run = RunFolder::look(folder);
-  return run.ok() && !run->checkpoints().empty();
+Status check_init(const std::string& init) {
+  if (init.empty() || std::filesystem::exists(init)) return {};
+  return invalid(
+      "--init: there is no file and no run {}; it takes weights as `w5xde export` writes them, or a run's "
+      "folder",
+      init);
 }
+
+}  // namespace
 
 Result<RunRequest> RunRequest::read(const std::string& run, const Given& given) {
   RunRequest asked;
@@ -85,11 +95,13 @@ Result<RunRequest> RunRequest::read(const std::string& run, const Given& given) 
   }
   W5XDE_CHECK(apply(settings, now));
   W5XDE_CHECK(asked.config.check());
-  if (!resumed) W5XDE_CHECK(check_model_file(asked.config.model));
+  if (resumed) return asked;
+  W5XDE_CHECK(check_model_file(asked.config.model));
+  W5XDE_CHECK(check_init(asked.config.init));
   return asked;
 }
 
-Result<RunData> open_data(const RunConfig& config) {
+Result<RunData> open_samples(const RunConfig& config) {
   RunData data;
   W5XDE_TRY(data.train, open_dataset(config.data, Split::train, config.seed));
   const std::string& other = config.evaluation_data;
@@ -97,6 +109,19 @@ Result<RunData> open_data(const RunConfig& config) {
   if (!other.empty() && !data.evaluation) {
     W5XDE_TRY(data.evaluation, open_dataset(other, Split::train, config.seed));
   }
+  if (config.split == 0) return data;
+  if (data.evaluation) {
+    return invalid(
+        "--split is for data without a test split, and {} has one, of {} samples, which the run is "
+        "evaluated on; leave --split out",
+        config.data, data.evaluation->samples());
+  }
+  W5XDE_TRY(Parts parts, hold_out(data.train, config.split, config.seed));
+  return RunData{std::move(parts.train), std::move(parts.evaluation)};
+}
+
+Result<RunData> open_data(const RunConfig& config) {
+  W5XDE_TRY(RunData data, open_samples(config));
   if (config.batch > data.train->samples() && !config.batch_measured) {
     return invalid("--batch {} is more than the data has: {} samples; take {} at most", config.batch,
                    data.train->samples(), data.train->samples());
@@ -107,13 +132,14 @@ Result<RunData> open_data(const RunConfig& config) {
   }
   const bool classifies = data.evaluation && data.evaluation->classes() > 0;
   if (config.target_accuracy > 0 && !classifies) {
-    return invalid(
-        "--target-accuracy needs classes to evaluate on, and {}; leave it out, or give "
-        "--evaluation-data",
-        data.evaluation ? "the targets are not classes" : "there is no evaluation data");
+    return invalid("--target-accuracy needs classes to evaluate on, and {}; leave it out{}",
+                   data.evaluation ? "the targets are not classes" : "there is no evaluation data",
+                   data.evaluation ? ", or say --target-loss" : ", or give --evaluation-data or --split");
   }
-  if (config.evaluate_every > 0 && !data.evaluation)
-    return invalid("--evaluate-every needs data to evaluate on; leave it out, or give --evaluation-data");
+  if (config.evaluate_every > 0 && !data.evaluation) {
+    return invalid(
+        "--evaluate-every needs data to evaluate on; leave it out, or give --evaluation-data or --split");
+  }
   return data;
 }
 
@@ -121,6 +147,13 @@ std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const 
   if (config.loss != Loss::automatic) return std::string(name_of(config.loss));
   if (!begun.loss.empty()) return begun.loss;
   return std::string(name_of(data.train->classes() > 0 ? Loss::cross_entropy : Loss::mse));
+}
+
+Status check_targets(const RunConfig& config, const std::string& loss) {
+  if (config.target_accuracy == 0 || loss != name_of(Loss::own)) return {};
+  return invalid(
+      "--target-accuracy needs outputs to compare with classes, and a model that computes its own loss gives "
+      "none; say --target-loss");
 }
 
 }  // namespace w5xde

@@ -23,18 +23,19 @@ struct RunRequest {
   static Result<RunRequest> read(const std::string& run, const Given& given);
 };
 
-// Without a checkpoint, an earlier start was refused and fixed no settings.
-bool is_begun(const std::filesystem::path& folder);
-
 struct RunData {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> evaluation;  // none: nothing to evaluate on
 };
 
-// Opens the data and checks the settings that need it.
+// Opens what the run trains and evaluates on.
+Result<RunData> open_samples(const RunConfig& config);
+// The same, and checks the settings that depend on it.
 Result<RunData> open_data(const RunConfig& config);
 
 // What --loss auto became when the run began. Older checkpoints do not say.
 std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const RunData& data);
+// Whether the targets that may end a run can be reached with this loss.
+Status check_targets(const RunConfig& config, const std::string& loss);
 
 }  // namespace w5xde
