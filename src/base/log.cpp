@@ -4,6 +4,7 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "base/errors.h"
 
@@ -14,15 +15,19 @@ namespace {
 // When the disk or terminal cannot keep up, the oldest lines are dropped: logging must not hold up training.
 constexpr std::size_t kQueuedLinesMax = 8192;
 
+// On a terminal a line about progress may be open: the log's line takes its place.
+constexpr const char* kClearLine = "\r\x1b[K";
+
 }  // namespace
 
 class Log::Writer {
  public:
-  explicit Writer(spdlog::sink_ptr sink)
+  // `before` stands at the front of each line.
+  explicit Writer(spdlog::sink_ptr sink, const std::string& before = "")
       : thread_(std::make_shared<spdlog::details::thread_pool>(kQueuedLinesMax, 1)),
         logger_(std::make_shared<spdlog::async_logger>("w5xde", std::move(sink), thread_,
                                                        spdlog::async_overflow_policy::overrun_oldest)) {
-    logger_->set_pattern("%H:%M:%S.%e %v");
+    logger_->set_pattern(before + "%H:%M:%S.%e %v");
     // Every line, on the background thread: a killed process's last words are the ones that matter.
     logger_->flush_on(spdlog::level::info);
   }
@@ -47,7 +52,8 @@ Result<LogTier> parse_log_tier(std::string_view name) {
 }
 
 Log::Log(LogTier tier)
-    : Log(tier, std::make_shared<Writer>(std::make_shared<spdlog::sinks::stderr_sink_mt>())) {}
+    : Log(tier, std::make_shared<Writer>(std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                         isatty(STDERR_FILENO) != 0 ? kClearLine : "")) {}
 
 Result<Log> Log::to_file(LogTier tier, const std::string& path) {
   try {

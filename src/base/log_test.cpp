@@ -1,7 +1,11 @@
 #include "base/log.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <regex>
@@ -60,6 +64,35 @@ TEST_F(LogFile, of_the_verbose_tier_has_everything) {
 TEST_F(LogFile, takes_a_peer_s_text_as_text) {
   open(LogTier::normal).normal("{}", "100% {} {0} %v");
   EXPECT_EQ(lines(), Lines{"100% {} {0} %v"});
+}
+
+// What the log writes to stderr when that is this descriptor.
+void log_to(int descriptor) {
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(descriptor, STDERR_FILENO);
+  { Log(LogTier::normal).normal("a line"); }
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+}
+
+std::string read_from(int descriptor) {
+  std::array<char, 200> text{};
+  const ssize_t size = ::read(descriptor, text.data(), text.size());
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+TEST(LogTest, a_line_takes_the_place_of_an_open_one_on_a_terminal_and_has_no_such_marks_in_a_pipe) {
+  int screen = -1, terminal = -1;
+  ASSERT_EQ(::openpty(&screen, &terminal, nullptr, nullptr, nullptr), 0);
+  log_to(terminal);
+  const std::string shown = read_from(screen);
+  EXPECT_TRUE(shown.starts_with("\r\x1b[K")) << shown;
+  EXPECT_TRUE(shown.ends_with(" a line\r\n")) << shown;
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  log_to(pipe[1]);
+  EXPECT_EQ(read_from(pipe[0]).find('\r'), std::string::npos);
+  for (const int open : {screen, terminal, pipe[0], pipe[1]}) ::close(open);
 }
 
 TEST_F(LogFile, is_appended_to) {
