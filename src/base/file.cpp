@@ -9,7 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <sstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/errors.h"
@@ -67,15 +70,53 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
-// "process 123 on host", as the owner of the lock wrote it.
-std::string owner_written_in(int lock) {
-  std::array<char, 512> text{};
-  const ssize_t size = ::pread(lock, text.data(), text.size(), 0);
-  std::string owner(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  owner.erase(std::min(owner.find('\n'), owner.size()));
-  // An owner that took the lock a moment ago has not signed it yet.
-  return owner.empty() ? "another process" : owner;
+std::vector<std::string> lines_in(int file) {
+  std::array<char, 4096> text{};
+  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
+  std::istringstream stream(std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
 }
+
+bool is_held(int lock) {
+  if (::flock(lock, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  ::flock(lock, LOCK_UN);
+  return false;
+}
+
+class RealLock final : public Disk::Lock {
+ public:
+  explicit RealLock(int file) : file_(file) {}
+
+  // Waits for no owner, but for those who only look whether there is one: they hold it for an instant.
+  bool take() {
+    constexpr int kLooksMax = 20;
+    for (int look = 0; look < kLooksMax; ++look) {
+      if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+      if (errno != EWOULDBLOCK) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    errno = EWOULDBLOCK;
+    return false;
+  }
+
+  // Only the message to others is lost when the disk is too full for it.
+  void sign(const std::string& line) {
+    if (::ftruncate(file_.get(), 0) == 0) add_line(line);
+  }
+  void add_line(const std::string& line) override {
+    [[maybe_unused]] const ssize_t ignored = ::write(file_.get(), (line + "\n").data(), line.size() + 1);
+  }
+  // An owner that took it a moment ago has not signed it yet.
+  std::string owner() const {
+    const auto lines = lines_in(file_.get());
+    return lines.empty() ? "another process" : lines.front();
+  }
+
+ private:
+  Descriptor file_;
+};
 
 // Calls a function of std::filesystem that reports errors through its argument.
 Status ask(const std::string& what, const auto& call) {
@@ -136,20 +177,17 @@ class RealDisk final : public Disk {
   }
 
   // The kernel lets go of a flock when its last holder ends, however it ends.
-  Result<std::shared_ptr<void>> lock(const fs::path& path) override {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  Result<std::shared_ptr<Lock>> lock(const fs::path& path) override {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) return system_error("opening " + path.string(), errno);
-    auto held = std::make_shared<Descriptor>(fd);
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const auto lock = std::make_shared<RealLock>(fd);
+    if (!lock->take()) {
       if (errno != EWOULDBLOCK) return system_error("locking " + path.string(), errno);
       return invalid("{} is in use by {}: stop that one, or choose another folder",
-                     path.parent_path().string(), owner_written_in(fd));
+                     path.parent_path().string(), lock->owner());
     }
-    // Only the message to others is lost when the disk is too full for this.
-    const std::string owner = fmt::format("process {} on {}\n", ::getpid(), host_name());
-    if (::ftruncate(fd, 0) == 0) [[maybe_unused]]
-      const ssize_t ignored = ::pwrite(fd, owner.data(), owner.size(), 0);
-    return std::shared_ptr<void>(std::move(held));
+    lock->sign(fmt::format("process {} on {}", ::getpid(), host_name()));
+    return std::shared_ptr<Lock>(lock);
   }
 };
 
@@ -169,6 +207,12 @@ Error system_error(const std::string& what, int error_number) {
 Disk& real_disk() {
   static RealDisk disk;
   return disk;
+}
+
+LockText read_lock(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return {};
+  return {.held = is_held(file.get()), .lines = lines_in(file.get())};
 }
 
 Result<MappedFile> MappedFile::open(const fs::path& path) {

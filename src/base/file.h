@@ -41,6 +41,14 @@ class Disk {
     virtual Status sync() = 0;
     virtual Status close() = 0;
   };
+  // Held while it lives.
+  class Lock {
+   public:
+    virtual ~Lock() = default;
+    // For those who find it held, after the line that names the owner. They see it too once it is not held,
+    // until the next owner.
+    virtual void add_line(const std::string& line) = 0;
+  };
 
   virtual ~Disk() = default;
 
@@ -57,12 +65,19 @@ class Disk {
   virtual bool exists(const std::filesystem::path& path) = 0;
   // The names in a folder; none when it cannot be read.
   virtual std::vector<std::string> names_in(const std::filesystem::path& folder) = 0;
-  // Held while the result or a copy of it lives; `path` names the owner. invalid when somebody else holds it.
-  virtual Result<std::shared_ptr<void>> lock(const std::filesystem::path& path) = 0;
+  // `path` names the owner. invalid when somebody else holds it.
+  virtual Result<std::shared_ptr<Lock>> lock(const std::filesystem::path& path) = 0;
 };
 
 // The machine's own. Has no state.
 Disk& real_disk();
+
+// What the owner of a lock wrote into it, line by line, and whether it still holds it.
+struct LockText {
+  bool held = false;
+  std::vector<std::string> lines;
+};
+LockText read_lock(const std::filesystem::path& path);
 
 // Writes the parts to a temporary file beside `path`, makes it durable and renames it: a reader sees the old
 // file or the new one, whole, also after a crash. Any thread or process may write one path; the last wins.

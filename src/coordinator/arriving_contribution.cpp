@@ -12,6 +12,8 @@ namespace w5xde {
 
 namespace {
 
+constexpr double kWorthTelling = 1.01;  // times smaller
+
 // A lossy codec may round what is small to -0.0, which would say that there is no gradient.
 void mark_gradients(const Target& part) {
   const FloatRange range = part.range();
@@ -82,10 +84,10 @@ Reduction::Buffer ArrivingContribution::take() {
 }
 
 std::string ArrivingContribution::describe(const BlockShape& shape) const {
-  const std::string_view lossless = lossless_ == LosslessKind::none ? "raw" : name_of(lossless_);
-  if (bytes_ == 0) return std::string(lossless);
-  return fmt::format("{} (ratio {:.2f})", lossless,
-                     static_cast<double>(shape.floats * sizeof(float)) / bytes_);
+  const std::string_view lossless = lossless_ == LosslessKind::none ? "uncompressed" : name_of(lossless_);
+  const double times = bytes_ > 0 ? static_cast<double>(shape.floats * sizeof(float)) / bytes_ : 1;
+  if (times < kWorthTelling) return std::string(lossless);
+  return fmt::format("{}; in all {:.2f}x smaller than floats", lossless, times);
 }
 
 }  // namespace w5xde

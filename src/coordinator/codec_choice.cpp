@@ -108,8 +108,9 @@ std::string CodecChoice::describe_down(const std::string& lossless) const {
   const std::string changes = parameter_policy_            ? parameter_policy_->describe()
                               : is_lossy(parameter_codec_) ? to_string(parameter_codec_)
                                                            : uncoded();
-  return fmt::format("{}, {}{}", changes, codec_down_ ? to_string(codec_down_->lossless) : lossless,
-                     in_parts(by_parts() ? part_floats_ : 0));
+  const bool raw = codec_down_ && codec_down_->lossless.kind == LosslessKind::none;
+  const std::string chosen = raw ? "uncompressed" : codec_down_ ? to_string(codec_down_->lossless) : lossless;
+  return fmt::format("{}, {}{}", changes, chosen, in_parts(by_parts() ? part_floats_ : 0));
 }
 
 }  // namespace w5xde

@@ -60,7 +60,7 @@ class CodecChoice {
   Encoding fixed_answer() const;
   void choose_down(const std::vector<Conditions>& nodes);
   std::string in_parts(std::uint64_t part_floats) const;
-  const char* uncoded() const { return transport_.generic() ? "generic" : "direct"; }
+  const char* uncoded() const { return transport_.generic() ? "exact floats, one by one" : "exact floats"; }
 
   Transport transport_;
   BlockShape shape_;

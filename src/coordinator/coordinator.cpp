@@ -370,6 +370,7 @@ void Coordinator::follow_target(Evaluations::Target target) {
 void Coordinator::write_checkpoint() {
   assert(!checkpoints_.in_progress() && !training_.learner().next());
   checkpoints_.begin();
+  tally_.record_steps(report().progress());  // a resumed run goes on with the rows up to here
   round_->disturbed();
   transfers_->freeze();
   feedback_.gather();

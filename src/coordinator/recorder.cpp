@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/errors.h"
 #include "learn/learner.h"
@@ -21,7 +22,17 @@ Recorder::Recorder(Loop& loop, RunFolder folder, Database database, const Log& l
   });
 }
 
-Recorder::~Recorder() = default;
+Recorder::~Recorder() {
+  submit_steps();
+}
+
+void Recorder::submit_steps() {
+  if (steps_.empty()) return;
+  submit([steps = std::exchange(steps_, {})](RunDatabase& database) -> Status {
+    for (const auto& step : steps) W5XDE_CHECK(database.add(step));
+    return {};
+  });
+}
 
 void Recorder::submit(std::function<Status(RunDatabase&)> task) {
   background_->run([this, task = std::move(task)] {
@@ -38,6 +49,7 @@ void Recorder::resume(const RunDatabase::Resumption& from) {
 
 void Recorder::checkpoint(const CheckpointInfo& info, std::vector<NamedBlock> blocks, bool best,
                           unsigned keep, std::function<void(Written)> done) {
+  submit_steps();
   const auto written = std::make_shared<Written>(Written{.step = info.step});
   const auto write = [this, info, blocks = std::move(blocks), best, keep, written] {
     const Instant begun = loop_.now();

@@ -38,19 +38,29 @@ class Recorder {
   void add(const Row& row) {
     submit([row](RunDatabase& database) { return database.add(row); });
   }
+  // Steps may be short: their rows are handed over many at once.
+  void add(const RunDatabase::StepRow& row) {
+    steps_.push_back(row);
+    if (steps_.size() >= kStepsAtOnce) submit_steps();
+  }
   // What was added is on disk soon.
   void flush() {
+    submit_steps();
     submit([](RunDatabase& database) { return database.flush(); });
   }
 
   const RunFolder& folder() const { return folder_; }
 
  private:
+  static constexpr std::size_t kStepsAtOnce = 256;
+
+  void submit_steps();
   void submit(std::function<Status(RunDatabase&)> task);
 
   Loop& loop_;
   RunFolder folder_;
   Log log_;
+  std::vector<RunDatabase::StepRow> steps_;
   // The background's own.
   std::optional<RunDatabase> database_;
   bool database_failed_ = false;

@@ -95,6 +95,13 @@ TEST_F(RecorderTest, rows_are_written_when_it_goes) {
   EXPECT_EQ(database.events(10).size(), 1u);
 }
 
+TEST_F(RecorderTest, steps_that_are_handed_over_together_are_on_disk_with_their_checkpoint) {
+  Recorder recorder(loop_, folder_, Recorder::Database::kept, log_);
+  for (std::uint64_t step = 1; step <= 1000; ++step) recorder.add(RunDatabase::StepRow{.step = step});
+  ASSERT_TRUE(write(recorder, 1000).status.ok());
+  EXPECT_EQ(RunDatabase::look(folder_.database())->steps(2000).size(), 1000u);
+}
+
 TEST_F(RecorderTest, a_resumed_run_begins_with_the_rows_of_its_checkpoint) {
   {
     Recorder recorder(loop_, folder_, Recorder::Database::kept, log_);

@@ -288,7 +288,7 @@ Status Session::send_ahead(const Learner& learner, Broadcast& broadcast, const S
 }
 
 std::string Session::describe_down() const {
-  return parameter_policies_.empty() ? "raw" : parameter_policies_.front().describe();
+  return parameter_policies_.empty() ? "uncompressed" : parameter_policies_.front().describe();
 }
 
 Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,

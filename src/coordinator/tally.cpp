@@ -9,9 +9,6 @@ namespace w5xde {
 
 namespace {
 
-// Every step has a row until there are this many; then there are no more than ten rows a second.
-constexpr std::uint64_t kRowsOfOneStep = 2000;
-constexpr auto kRowEvery = std::chrono::milliseconds(100);
 constexpr auto kProgressEvery = std::chrono::seconds(1);
 constexpr std::size_t kDeparturesKept = 20;
 
@@ -64,6 +61,8 @@ void Tally::resume(const CheckpointInfo& from, std::uint64_t steps) {
   committed_slots_ = CommittedSlots(from.data_cursor());
   for (const auto& [first, end] : from.slots_ahead) committed_slots_.add(first, end - first);
   seconds_before_ = from.seconds;
+  rows_.resume(steps);
+  if (from.slots_committed > 0) resumed_at_ = steps;
   recorder_.resume({.step = steps, .checkpoint_step = from.step, .seconds = from.seconds});
 }
 
@@ -159,39 +158,17 @@ void Tally::committed(const Commit& commit) {
   counted_.evaluation_loss.reset();
   counted_.evaluation_accuracy.reset();
   batches_here_ += commit.slots;
-  row_loss_ += commit.loss;
-  ++row_.steps;
-  row_.samples += commit.samples;
-  row_batches_ += commit.slots;
-}
-
-bool Tally::row_due() const {
-  return rows_ < kRowsOfOneStep || loop_.now() - row_since_ >= kRowEvery;
+  rows_.committed(commit.loss, commit.samples, commit.slots, loop_.now());
 }
 
 void Tally::record_steps(const Progress& progress) {
-  if (row_batches_ == 0) return;
-  const double elapsed = seconds_of(loop_.now() - row_since_);
-  const double rate = static_cast<double>(row_batches_) / std::max(elapsed, 1e-9);
-  rate_batches_ += row_batches_;
-  if (const double window = seconds_of(loop_.now() - rate_since_); window >= seconds_of(kRowEvery)) {
-    const double recent = static_cast<double>(rate_batches_) / window;
-    batches_per_second_ = batches_per_second_ == 0 ? recent : 0.8 * batches_per_second_ + 0.2 * recent;
-    rate_batches_ = 0;
-    rate_since_ = loop_.now();
-  }
-  ++rows_;
-  row_.step = progress.steps;
-  row_.loss = row_loss_ / static_cast<double>(row_.steps);
-  row_.learning_rate = progress.learning_rate;
-  row_.batches_per_second = rate;
-  row_.nodes = progress.nodes;
-  row_.seconds = seconds();
-  recorder_.add(row_);
-  row_ = {.steps = 0};
-  row_loss_ = 0;
-  row_batches_ = 0;
-  row_since_ = loop_.now();
+  auto row = rows_.take(loop_.now());
+  if (!row) return;
+  row->step = progress.steps;
+  row->learning_rate = progress.learning_rate;
+  row->nodes = progress.nodes;
+  row->seconds = seconds();
+  recorder_.add(*row);
 }
 
 void Tally::evaluated(const EvaluationStats& evaluation, std::uint64_t samples, std::uint64_t steps) {
@@ -243,6 +220,7 @@ Summary Tally::summary(std::uint64_t versions, const std::map<NodeId, NodeTraffi
   Summary summary;
   summary.seconds = seconds();
   const double here = summary.seconds - seconds_before_;
+  if (resumed_at_) summary.resumed = ResumeStats{.step = *resumed_at_, .seconds = here};
   const auto rate = [&](std::uint64_t count) { return here > 0 ? static_cast<double>(count) / here : 0; };
   summary.batches = counted_.slots_committed;
   summary.batches_per_second = rate(batches_here_);
@@ -276,7 +254,7 @@ void Tally::report(StatusReport& report) const {
   report.batches = counted_.slots_committed;
   report.seconds = seconds();
   if (counted_.slots_committed > 0) report.loss = counted_.loss_last;
-  report.batches_per_second = batches_per_second_;
+  report.batches_per_second = rows_.batches_per_second();
   report.departures.assign(departures_.begin(), departures_.end());
 }
 

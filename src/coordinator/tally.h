@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "coordinator/recorder.h"
+#include "coordinator/step_rows.h"
 #include "data/sampler.h"
 #include "lease/roster.h"
 #include "record/committed_slots.h"
@@ -36,7 +37,10 @@ class Tally {
   // Goes on from a checkpoint; `steps` as rows of the database count them.
   void resume(const CheckpointInfo& from, std::uint64_t steps);
   // The clock of training runs between these two.
-  void begin() { begun_ = row_since_ = rate_since_ = progress_due_ = loop_.now(); }
+  void begin() {
+    begun_ = progress_due_ = loop_.now();
+    rows_.begin(begun_);
+  }
   // `working` nodes worked in a step by then; 0: all.
   void end(std::size_t working) {
     ended_ = loop_.now();
@@ -73,9 +77,8 @@ class Tally {
   };
   void committed(const Commit& commit);
   void set_step(std::uint64_t step) { counted_.step = step; }
-  // A row of the database covers the steps since the last one: one step where the run is short, more as it
-  // grows long.
-  bool row_due() const;
+  // A row of the database covers the steps since the last one.
+  bool row_due() const { return rows_.due(); }
   struct Progress {
     std::uint64_t steps = 0;
     double learning_rate = 0;
@@ -113,7 +116,8 @@ class Tally {
   CommittedSlots committed_slots_;
   std::uint64_t batches_here_ = 0;  // committed by this process
   double seconds_before_ = 0;       // of training, in those before it
-  Instant begun_;                   // of training, in this process
+  std::optional<std::uint64_t> resumed_at_;
+  Instant begun_;  // of training, in this process
   Instant ended_;
   std::optional<std::size_t> working_at_end_;
 
@@ -122,16 +126,7 @@ class Tally {
   std::deque<StatusReport::Departure> departures_;
   std::string engine_, processor_;  // of the first node
 
-  // Of the steps since the last row in the database.
-  RunDatabase::StepRow row_{.steps = 0};
-  double row_loss_ = 0;
-  std::uint64_t row_batches_ = 0;
-  Instant row_since_;
-  std::uint64_t rows_ = 0;  // of this process
-  // Since the rate was last computed.
-  std::uint64_t rate_batches_ = 0;
-  Instant rate_since_;
-  double batches_per_second_ = 0;
+  StepRows rows_;
   Instant progress_due_;
 };
 

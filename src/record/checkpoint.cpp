@@ -202,6 +202,12 @@ Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo&
   return write_safetensors(path, tensors, metadata, disk);
 }
 
+Result<CheckpointInfo> read_checkpoint_info(const std::filesystem::path& path, Disk& disk) {
+  W5XDE_TRY(const SafetensorsFile file, SafetensorsFile::open(path, disk));
+  W5XDE_TRY(const Described described, read_described(file.contents().metadata));
+  return parse_info(described.info);
+}
+
 Result<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path, Disk& disk) {
   auto opened = SafetensorsFile::open(path, disk);
   if (!opened.ok()) {

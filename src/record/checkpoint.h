@@ -62,6 +62,9 @@ struct CheckpointInfo {
 Status write_checkpoint(const std::filesystem::path& path, const CheckpointInfo& info,
                         std::span<const NamedBlock> blocks, Disk& disk = real_disk());
 
+// What a checkpoint says of itself; its floats are not looked at.
+Result<CheckpointInfo> read_checkpoint_info(const std::filesystem::path& path, Disk& disk = real_disk());
+
 // A group of an opened checkpoint.
 struct CheckpointGroup {
   std::string name;

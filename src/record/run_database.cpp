@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <tuple>
 
 #include "base/errors.h"
@@ -102,6 +103,10 @@ Status add_row(Sqlite& database, std::string_view sql, Row row) {
 
 }  // namespace
 
+std::uint64_t RunDatabase::steps_of_row(std::uint64_t step) {
+  return std::bit_ceil((std::max<std::uint64_t>(step, 1) - 1) / kStepRowsMax + 1);
+}
+
 Result<RunDatabase> RunDatabase::open(const std::filesystem::path& path) {
   W5XDE_TRY(auto database, Sqlite::open(path, Sqlite::Access::write));
   // The write-ahead log lets readers look while we write. With it, NORMAL keeps the file sound after a power
@@ -109,7 +114,9 @@ Result<RunDatabase> RunDatabase::open(const std::filesystem::path& path) {
   W5XDE_CHECK(database->run("PRAGMA journal_mode = WAL"));
   W5XDE_CHECK(database->run("PRAGMA synchronous = NORMAL"));
   W5XDE_CHECK(create_tables(*database));
-  return RunDatabase(std::move(database));
+  RunDatabase opened(std::move(database));
+  W5XDE_CHECK(opened.count_step_rows());
+  return opened;
 }
 
 Result<RunDatabase> RunDatabase::look(const std::filesystem::path& path) {
@@ -121,7 +128,34 @@ Result<RunDatabase> RunDatabase::look(const std::filesystem::path& path) {
 }
 
 Status RunDatabase::add(const StepRow& row) {
-  return add_row(*database_, "INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row);
+  W5XDE_CHECK(add_row(*database_, "INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row));
+  ++step_rows_;
+  while (step_rows_ >= kStepRowsMax) W5XDE_CHECK(merge_step_rows());
+  return {};
+}
+
+Status RunDatabase::count_step_rows() {
+  W5XDE_TRY(auto statement, database_->prepare("SELECT count(*) FROM steps"));
+  W5XDE_TRY([[maybe_unused]] const bool row, statement.next());
+  statement.read(step_rows_);
+  return {};
+}
+
+// Each two neighbours become one row, in place of the later; an odd one at the end stays.
+Status RunDatabase::merge_step_rows() {
+  // A column that stands by itself beside max() is of the row that has the maximum.
+  W5XDE_CHECK(database_->run(
+      "INSERT OR REPLACE INTO steps SELECT max(step), sum(steps),"
+      " sum(loss * steps) / sum(CASE WHEN loss IS NOT NULL THEN steps END), learning_rate, sum(samples),"
+      " coalesce(sum(batches_per_second * elapsed) / sum(elapsed), batches_per_second), nodes, seconds FROM"
+      " (SELECT *, (row_number() OVER (ORDER BY step) - 1) / 2 AS pair,"
+      " max(seconds - lag(seconds, 1, 0) OVER (ORDER BY step), 0) AS elapsed FROM steps)"
+      " GROUP BY pair"));
+  W5XDE_CHECK(database_->run(
+      "DELETE FROM steps WHERE step IN (SELECT step FROM"
+      " (SELECT step, row_number() OVER (ORDER BY step) AS i, count(*) OVER () AS n FROM steps)"
+      " WHERE i % 2 = 1 AND i < n)"));
+  return count_step_rows();
 }
 
 Status RunDatabase::add(const EvaluationRow& row) {
@@ -154,6 +188,7 @@ Status RunDatabase::resume(const Resumption& from) {
       database_->run("UPDATE nodes SET left_seconds = max(joined_seconds, ?), reason = ?"
                      " WHERE left_seconds IS NULL",
                      from.seconds, std::string_view("the coordinator ended")));
+  W5XDE_CHECK(count_step_rows());
   return database_->commit();
 }
 

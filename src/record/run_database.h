@@ -21,7 +21,7 @@ class RunDatabase {
  public:
   // `step` counts the committed steps, in an async run the updates; `seconds` count from training's start. A
   // double that is not known is NaN.
-  struct StepRow {  // `steps` steps that end with `step`: their mean loss
+  struct StepRow {  // `steps` steps that end with `step`: their mean loss, and what held at their end
     std::uint64_t step = 0;
     std::uint64_t steps = 1;
     double loss = 0;
@@ -63,13 +63,19 @@ class RunDatabase {
     double write_seconds = 0;
   };
 
+  // With this many rows of steps, each two neighbours become one.
+  static constexpr std::uint64_t kStepRowsMax = 2000;
+  // Of how many steps the row should be that `step` is in: a power of two, so that a long run has rows of
+  // equal size, kStepRowsMax / 2 at least.
+  static std::uint64_t steps_of_row(std::uint64_t step);
+
   // Creates the file and its tables if need be. incompatible when a newer w5xde made it.
   static Result<RunDatabase> open(const std::filesystem::path& path);
   // For reading only, also while the run's coordinator writes; add() and the like are refused.
   static Result<RunDatabase> look(const std::filesystem::path& path);
 
   // Begins a transaction if none is open; the row is safe once flush() returned. Replaces a row of the same
-  // key. Of nodes and of events the last Limits::database_rows_max are kept.
+  // key. Of nodes and of events the last Limits::database_rows_max are kept; of steps all, merged.
   Status add(const StepRow& row);
   Status add(const EvaluationRow& row);
   Status add(const NodeRow& row);
@@ -101,8 +107,11 @@ class RunDatabase {
 
  private:
   explicit RunDatabase(std::shared_ptr<Sqlite> database) : database_(std::move(database)) {}
+  Status count_step_rows();
+  Status merge_step_rows();
 
   std::shared_ptr<Sqlite> database_;  // commits what is open when the last copy goes, if it can
+  std::uint64_t step_rows_ = 0;       // of a database that is open for writing
 };
 
 }  // namespace w5xde

@@ -199,6 +199,79 @@ TEST_F(RunDatabaseTest, thins_steps_evenly_from_the_first_to_the_last) {
   }
 }
 
+// Rows as a run of that many steps adds them.
+void add_run(Db& database, std::uint64_t steps) {
+  std::uint64_t since = 0;
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    if (++since < Db::steps_of_row(step)) continue;
+    ASSERT_TRUE(database
+                    .add(Db::StepRow{.step = step,
+                                     .steps = since,
+                                     .loss = static_cast<double>(step) - (static_cast<double>(since) - 1) / 2,
+                                     .learning_rate = static_cast<double>(step),
+                                     .samples = 8 * since,
+                                     .batches_per_second = 50,
+                                     .nodes = 3,
+                                     .seconds = static_cast<double>(step) / 10})
+                    .ok());
+    since = 0;
+  }
+}
+
+TEST_F(RunDatabaseTest, a_short_run_has_a_row_of_every_step_and_a_long_one_rows_that_are_evenly_spread) {
+  for (const std::uint64_t steps : {625u, 1999u, 2000u, 2001u, 5000u, 64'000u, 100'000u}) {
+    std::filesystem::remove(path_);
+    Db database = opened();
+    add_run(database, steps);
+    const auto rows = database.steps(10'000);
+    EXPECT_LT(rows.size(), Db::kStepRowsMax) << steps;
+    if (steps < Db::kStepRowsMax) {
+      EXPECT_EQ(rows.size(), steps);
+    } else {
+      EXPECT_GE(rows.size(), Db::kStepRowsMax / 2) << steps;
+    }
+    std::uint64_t covered = 0;
+    for (const auto& row : rows) {
+      EXPECT_EQ(row.steps, rows.front().steps) << "step " << row.step << " of " << steps;
+      EXPECT_DOUBLE_EQ(row.loss, static_cast<double>(row.step) - (static_cast<double>(row.steps) - 1) / 2);
+      EXPECT_EQ(row.learning_rate, static_cast<double>(row.step)) << "of the last of its steps";
+      EXPECT_EQ(row.samples, 8 * row.steps);
+      EXPECT_NEAR(row.batches_per_second, 50, 1e-6);
+      EXPECT_EQ(row.nodes, 3u);
+      EXPECT_DOUBLE_EQ(row.seconds, static_cast<double>(row.step) / 10);
+      covered += row.steps;
+      EXPECT_EQ(row.step, covered) << "none is left out";
+    }
+  }
+}
+
+TEST_F(RunDatabaseTest, merged_rows_of_a_resumed_run_end_with_its_checkpoint_and_go_on_from_there) {
+  {
+    Db database = opened();
+    add_run(database, 5000);
+    ASSERT_TRUE(database.resume({.step = 4000, .checkpoint_step = 4000}).ok());
+    EXPECT_EQ(database.steps(10'000).back().step, 4000u);
+  }
+  Db database = opened();
+  EXPECT_EQ(database.steps(10'000).size(), 1000u);
+  for (std::uint64_t step = 4004; step <= 8000; step += 4)
+    ASSERT_TRUE(database.add(Db::StepRow{.step = step, .steps = 4}).ok());
+  const auto rows = database.steps(10'000);
+  EXPECT_EQ(rows.size(), 1000u) << "what was there is counted too";
+  EXPECT_EQ(rows.back().steps, 8u);
+}
+
+TEST_F(RunDatabaseTest, losses_that_are_unknown_do_not_spoil_those_they_are_merged_with) {
+  Db database = opened();
+  for (std::uint64_t step = 1; step <= Db::kStepRowsMax; ++step) {
+    const double loss = step == 1 || step > 1998 ? std::nan("") : 7;
+    ASSERT_TRUE(database.add(Db::StepRow{.step = step, .loss = loss}).ok());
+  }
+  const auto rows = database.steps(10'000);
+  EXPECT_EQ(rows.front().loss, 7);
+  EXPECT_TRUE(std::isnan(rows.back().loss));
+}
+
 TEST_F(RunDatabaseTest, a_stretch_begins_with_the_last_row_of_the_warm_up) {
   Db database = opened();
   EXPECT_FALSE(database.stretch_after(0).has_value());

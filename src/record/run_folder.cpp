@@ -21,6 +21,9 @@ constexpr std::string_view kTemporarySuffix = ".tmp";
 constexpr const char* kLockName = "lock";
 constexpr const char* kCheckpointsName = "checkpoints";
 constexpr const char* kBestName = "best.safetensors";
+// Lines of the lock, behind the one that names its owner.
+constexpr std::string_view kAddressLine = "listens on ";
+constexpr std::string_view kCommandLine = "go on with ";
 
 // The step that "step-000000123.safetensors" is of; none for any other name.
 std::optional<std::uint64_t> step_of(std::string_view name) {
@@ -102,12 +105,37 @@ Result<RunFolder> RunFolder::look(const fs::path& folder) {
   return run;
 }
 
+RunFolder::Owner RunFolder::owner() const {
+  const LockText lock = read_lock(path_ / kLockName);
+  Owner owner{.has_it = lock.held};
+  for (const std::string& line : lock.lines) {
+    if (line.starts_with(kAddressLine)) {
+      owner.address = line.substr(kAddressLine.size());
+    } else if (line.starts_with(kCommandLine)) {
+      owner.command = line.substr(kCommandLine.size());
+    } else {
+      owner.process = line;
+    }
+  }
+  return owner;
+}
+
+void RunFolder::introduce(const std::string& address, const std::string& command) const {
+  lock_->add_line(std::string(kAddressLine) + address);
+  lock_->add_line(std::string(kCommandLine) + command);
+}
+
 fs::path RunFolder::checkpoint_path(std::uint64_t step) const {
   return path_ / kCheckpointsName / fmt::format("{}{:09}{}", kStepPrefix, step, kSuffix);
 }
 
 fs::path RunFolder::best_checkpoint() const {
   return path_ / kCheckpointsName / kBestName;
+}
+
+std::optional<CheckpointInfo> RunFolder::best() const {
+  auto info = read_checkpoint_info(best_checkpoint(), *disk_);
+  return info.ok() ? std::optional(std::move(*info)) : std::nullopt;
 }
 
 std::vector<fs::path> RunFolder::checkpoints() const {

@@ -23,6 +23,19 @@ class RunFolder {
   // For reading only: takes no lock and creates nothing. invalid when the folder is not a run's.
   static Result<RunFolder> look(const std::filesystem::path& folder);
 
+  // The coordinator that has the folder, or had it last.
+  struct Owner {
+    bool has_it = false;  // now
+    std::string process;  // "process 4711 on desk"; empty: there never was one
+    std::string address;  // where it listens; empty: not known
+    std::string command;  // that goes on with the run when it has ended; empty: not known
+  };
+  Owner owner() const;
+  // Who has the folder tells others how to ask it, and how to go on without it. kRunWord in `command` stands
+  // for the folder, which each may call by another name.
+  static constexpr const char* kRunWord = "RUN";
+  void introduce(const std::string& address, const std::string& command) const;
+
   const std::filesystem::path& path() const { return path_; }
   Disk& disk() const { return *disk_; }
   std::filesystem::path run_toml() const { return path_ / "run.toml"; }
@@ -31,6 +44,9 @@ class RunFolder {
   std::filesystem::path model_file() const { return path_ / "model.pt"; }
   std::filesystem::path checkpoint_path(std::uint64_t step) const;  // checkpoints/step-000000123.safetensors
   std::filesystem::path best_checkpoint() const;                    // a second name of one of them
+  // What the best checkpoint says of itself: the one with the lowest evaluation loss. None where there is
+  // none.
+  std::optional<CheckpointInfo> best() const;
 
   // The checkpoints that are there, newest first, by file name; best.safetensors is not among them.
   std::vector<std::filesystem::path> checkpoints() const;
@@ -44,12 +60,12 @@ class RunFolder {
   Status retain(std::uint64_t step, bool best, unsigned keep) const;
 
  private:
-  RunFolder(std::filesystem::path path, Disk& disk, std::shared_ptr<void> lock)
+  RunFolder(std::filesystem::path path, Disk& disk, std::shared_ptr<Disk::Lock> lock)
       : path_(std::move(path)), disk_(&disk), lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
   Disk* disk_;
-  std::shared_ptr<void> lock_;  // null when only looking
+  std::shared_ptr<Disk::Lock> lock_;  // null when only looking
 };
 
 }  // namespace w5xde

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 #include "base/hash.h"
 #include "support/temporary_folder.h"
@@ -140,6 +142,46 @@ TEST_F(RunFolderTest, is_locked_within_one_process_too_and_as_long_as_a_copy_liv
   EXPECT_FALSE(RunFolder::open(path_).ok());
   copy.reset();
   EXPECT_TRUE(RunFolder::open(path_).ok());
+}
+
+TEST_F(RunFolderTest, says_who_has_it_how_to_ask_and_afterwards_how_to_go_on) {
+  fs::create_directories(path_);
+  put(path_ / "run.toml", "");
+  EXPECT_FALSE(RunFolder::look(path_)->owner().has_it);
+  EXPECT_EQ(RunFolder::look(path_)->owner().process, "");
+  {
+    const RunFolder run = opened(path_);
+    run.introduce("127.0.0.1:5555", "w5xde train RUN");
+    const auto owner = RunFolder::look(path_)->owner();
+    EXPECT_TRUE(owner.has_it);
+    EXPECT_TRUE(owner.process.starts_with("process " + std::to_string(::getpid()) + " on ")) << owner.process;
+    EXPECT_EQ(owner.address, "127.0.0.1:5555");
+    EXPECT_EQ(owner.command, "w5xde train RUN");
+  }
+  EXPECT_FALSE(RunFolder::look(path_)->owner().has_it);
+  EXPECT_EQ(RunFolder::look(path_)->owner().command, "w5xde train RUN");
+  const RunFolder again = opened(path_);
+  EXPECT_TRUE(again.owner().has_it);
+  EXPECT_EQ(again.owner().address, "") << "of the owner before";
+}
+
+TEST_F(RunFolderTest, is_taken_while_others_look_who_has_it) {
+  { const RunFolder first = opened(path_); }
+  std::atomic<bool> done = false;
+  std::thread looking([&] {
+    while (!done) (void)RunFolder::look(path_)->owner();
+  });
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(RunFolder::open(path_).ok());
+  done = true;
+  looking.join();
+}
+
+TEST_F(RunFolderTest, knows_what_its_best_checkpoint_says_of_itself) {
+  const RunFolder run = opened(path_);
+  EXPECT_FALSE(run.best().has_value());
+  write_step(run, 7);
+  ASSERT_TRUE(run.retain(7, true, 2).ok());
+  EXPECT_EQ(run.best()->step, 7u);
 }
 
 TEST_F(RunFolderTest, can_be_looked_at_while_it_is_locked) {

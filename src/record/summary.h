@@ -16,6 +16,10 @@ namespace w5xde {
 // A double that is not known is NaN: null in JSON, "-" on a terminal.
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
+// Of Summary::outcome.
+inline constexpr const char* kFinished = "finished";
+inline constexpr const char* kStopped = "stopped";
+
 struct LossStats {
   double first = kUnknown;
   double last = kUnknown;
@@ -25,6 +29,19 @@ struct LossStats {
 struct EvaluationStats {
   double loss = kUnknown;
   double accuracy = kUnknown;  // 0 to 1
+};
+
+// A run that goes on from a checkpoint. Of traffic, speed, memory and nodes the summary knows only what came
+// after that.
+struct ResumeStats {
+  std::uint64_t step = 0;
+  double seconds = 0;  // of training, since then
+};
+
+// The checkpoint with the lowest evaluation loss.
+struct BestStats {
+  std::uint64_t step = 0;
+  double loss = kUnknown;
 };
 
 struct TrafficStats {
@@ -69,7 +86,7 @@ struct NodeSummary {
   std::uint64_t bytes_received = 0;
   double throughput_bytes_per_second = 0;
   double compression_ratio = kUnknown;  // bytes before / bytes after
-  double network_seconds = 0;
+  double network_seconds = 0;           // without a lease that it could compute: the network, or others
   double compression_seconds = 0;
   double compute_seconds = 0;
   std::uint64_t lanes = 1;          // slots that it computed at once, at most
@@ -83,8 +100,10 @@ struct NodeSummary {
 struct Summary {
   std::string mode;
   std::string preset;
+  std::string outcome;  // "finished", "stopped", or why it failed
   std::uint64_t nodes = 0;
   double seconds = 0;
+  std::optional<ResumeStats> resumed;  // the last time; none where it never was
   std::uint64_t steps = 0;
   std::uint64_t batches = 0;
   double batches_per_second = 0;
@@ -97,6 +116,7 @@ struct Summary {
   std::optional<GrowthStats> batch_growth;
   LossStats loss;
   std::optional<EvaluationStats> evaluation;
+  std::optional<BestStats> best;  // none where nothing was evaluated
   TrafficStats bytes;
   double throughput_bytes_per_second = 0;
   double compression_ratio = kUnknown;

@@ -14,6 +14,16 @@ void visit_fields(auto& visit, Like<EvaluationStats> auto& evaluation) {
   visit("accuracy", evaluation.accuracy);
 }
 
+void visit_fields(auto& visit, Like<ResumeStats> auto& resumed) {
+  visit("step", resumed.step);
+  visit("seconds", resumed.seconds);
+}
+
+void visit_fields(auto& visit, Like<BestStats> auto& best) {
+  visit("step", best.step);
+  visit("loss", best.loss);
+}
+
 void visit_fields(auto& visit, Like<TrafficStats> auto& bytes) {
   visit("sent", bytes.sent);
   visit("received", bytes.received);
@@ -61,8 +71,10 @@ void visit_fields(auto& visit, Like<NodeSummary> auto& node) {
 void visit_fields(auto& visit, Like<Summary> auto& summary) {
   visit("mode", summary.mode);
   visit("preset", summary.preset);
+  visit("outcome", summary.outcome);
   visit("nodes", summary.nodes);
   visit("seconds", summary.seconds);
+  visit("resumed", summary.resumed);
   visit("steps", summary.steps);
   visit("batches", summary.batches);
   visit("batches_per_second", summary.batches_per_second);
@@ -75,6 +87,7 @@ void visit_fields(auto& visit, Like<Summary> auto& summary) {
   visit("batch_growth", summary.batch_growth);
   visit("loss", summary.loss);
   visit("evaluation", summary.evaluation);
+  visit("best", summary.best);
   visit("bytes", summary.bytes);
   visit("throughput_bytes_per_second", summary.throughput_bytes_per_second);
   visit("compression_ratio", summary.compression_ratio);

@@ -28,13 +28,14 @@ NodeSummary some_node(const std::string& name) {
           .lanes = 2,
           .standing = "standby",
           .reason = "node-1 computes with all cores of this machine",
-          .codec_up = "topk:0.01, raw",
-          .codec_down = "direct, zstd:1"};
+          .codec_up = "topk:0.01, uncompressed",
+          .codec_down = "exact floats, zstd:1"};
 }
 
 Summary some_summary() {
   return {.mode = "sync",
           .preset = "adaptive",
+          .outcome = "finished",
           .nodes = 2,
           .seconds = 12.345,
           .steps = 938,
@@ -44,6 +45,7 @@ Summary some_summary() {
           .epochs = 1,
           .loss = {.first = 2.3026, .last = 0.0871, .mean = 0.31},
           .evaluation = EvaluationStats{.loss = 0.0912, .accuracy = 0.9721},
+          .best = BestStats{.step = 470, .loss = 0.0907},
           .bytes = {.sent = 1'234'567'890, .received = 45'600},
           .throughput_bytes_per_second = 96'500'000,
           .compression_ratio = 3.21,
@@ -81,8 +83,10 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
   const Json json = Json::parse(to_json(some_summary()));
   EXPECT_EQ(keys_of(json), (Keys{"mode",
                                  "preset",
+                                 "outcome",
                                  "nodes",
                                  "seconds",
+                                 "resumed",
                                  "steps",
                                  "batches",
                                  "batches_per_second",
@@ -95,6 +99,7 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
                                  "batch_growth",
                                  "loss",
                                  "evaluation",
+                                 "best",
                                  "bytes",
                                  "throughput_bytes_per_second",
                                  "compression_ratio",
@@ -105,6 +110,8 @@ TEST(SummaryJson, has_exactly_the_keys_that_its_readers_know) {
                                  "per_node"}));
   EXPECT_EQ(keys_of(json["loss"]), (Keys{"first", "last", "mean"}));
   EXPECT_EQ(keys_of(json["evaluation"]), (Keys{"loss", "accuracy"}));
+  EXPECT_EQ(keys_of(json["best"]), (Keys{"step", "loss"}));
+  EXPECT_TRUE(json["resumed"].is_null());
   EXPECT_EQ(keys_of(json["bytes"]), (Keys{"sent", "received"}));
   EXPECT_EQ(keys_of(json["audit"]),
             (Keys{"samples_expected", "samples_committed", "slots_missing", "slots_twice",
@@ -184,20 +191,22 @@ TEST(SummaryText, looks_like_this) {
   batches       3,750  (303.8 a second)
   loss          2.3026 first, 0.0871 last, 0.3100 mean
   evaluation    0.0912 loss, 97.21 % accuracy
+  best          step 470: 0.0907 evaluation loss, the lowest
   network       1.2 GB sent, 45.6 KB received, 96.5 MB/s
   compression   3.21x
   preset        adaptive
-  up            topk:0.01, raw
-  down          direct, zstd:1
+  gradients     topk:0.01, uncompressed
+  parameters    exact floats, zstd:1
   cores         desk computed up to 2 slots at once
   standby       2 nodes: node-1 computes with all cores of this machine
   memory        412.0 MB
   hash of parameters  9f86d081884c7d659a2feaa0c55ad015
 
-                    loss                                      seconds
-  node   batches   first    last    mean  throughput  ratio  net+wait  compress  compute
-  desk     1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x      1.50      0.25    10.12
-  attic    1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x      1.50      0.25    10.12
+                    loss                                     seconds
+  node   batches   first    last    mean  throughput  ratio  waiting  compress  compute
+  desk     1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x     1.50      0.25    10.12
+  attic    1,250  2.3026  0.0871  0.3100   10.2 MB/s  3.46x     1.50      0.25    10.12
+  waiting: for the network, the coordinator or other nodes
 
 audit: 60,000 of 60,000 samples committed exactly once; 3 slots leased again, 1 duplicate dropped
 )");
@@ -207,13 +216,15 @@ TEST(SummaryText, says_what_was_measured_of_batches_and_how_they_grew) {
   Summary summary = some_summary();
   summary.batch = 64;
   summary.global_batch = 4'096;
-  summary.working = 2;
+  summary.working = 1;
   summary.batch_trials = {{8, 9'000}, {16, 15'500.4}, {32, 21'000}, {64, 24'800}, {128, 25'000}};
   summary.batch_growth = GrowthStats{
       .noise_scale = 5'209.6,
       .growths = {{120, 1'024, 2'048, 5'210.2, 0.1, 0.2}, {170, 2'048, 4'096, kUnknown, 0.2, 0.4}}};
   const std::string text = to_text(summary);
-  EXPECT_NE(text.find("  working       2 of "), std::string::npos) << text;
+  EXPECT_NE(text.find("  working       1 of 2 nodes: with more, a step would take longer\n"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("  batch         64 samples, of 8: 9,000, 16: 15,500, 32: 21,000, 64: 24,800, "
                       "128: 25,000 samples/s\n"
                       "  global batch  4,096 samples, noise scale 5,210\n"
@@ -228,6 +239,38 @@ TEST(SummaryText, says_what_was_measured_of_batches_and_how_they_grew) {
   ASSERT_TRUE(read.ok()) << read.error().to_string();
   EXPECT_EQ(to_text(*read), text);
   EXPECT_EQ(to_json(*read), to_json(summary));
+}
+
+TEST(SummaryText, says_what_is_of_the_whole_run_and_what_came_since_it_was_resumed) {
+  Summary summary = some_summary();
+  summary.resumed = ResumeStats{.step = 1470, .seconds = 3.1};
+  const std::string text = to_text(summary);
+  const auto has = [&](const char* part) { EXPECT_NE(text.find(part), std::string::npos) << text; };
+  has("sync training with 2 nodes took 12.35 s, 3.10 s of it since the resume at step 1,470\n");
+  has("  batches       3,750  (303.8 a second since the resume)\n");
+  has("  network       1.2 GB sent, 45.6 KB received, 96.5 MB/s since the resume\n");
+  has("\n\n  since the resume:\n                    loss");
+  for (const std::string& line : lines_of(text)) EXPECT_LE(columns_of(line), 100u) << line;
+  const auto read = summary_from_json(to_json(summary));
+  ASSERT_TRUE(read.ok()) << read.error().to_string();
+  EXPECT_EQ(to_text(*read), text);
+}
+
+TEST(SummaryText, of_a_run_that_was_stopped_or_failed_says_so) {
+  Summary summary = some_summary();
+  const auto title = [&](const char* outcome) {
+    summary.outcome = outcome;
+    return lines_of(to_text(summary)).front();
+  };
+  EXPECT_EQ(title(kFinished), "sync training with 2 nodes took 12.35 s");
+  EXPECT_EQ(title(kStopped), "sync training with 2 nodes took 12.35 s; stopped");
+  EXPECT_EQ(title("training diverged at step 3: …"), "sync training with 2 nodes took 12.35 s; failed");
+}
+
+TEST(SummaryText, says_nothing_of_nodes_that_work_where_all_do) {
+  Summary summary = some_summary();
+  summary.working = 2;
+  EXPECT_EQ(to_text(summary).find("working"), std::string::npos) << to_text(summary);
 }
 
 TEST(SummaryText, of_one_node_and_of_fifty_fits_a_terminal) {
@@ -255,7 +298,8 @@ TEST(SummaryText, of_one_node_and_of_fifty_fits_a_terminal) {
 TEST(SummaryText, says_how_many_nodes_have_another_codec) {
   Summary summary = some_summary();
   summary.per_node[1].codec_up = "int8, uncompressed";
-  EXPECT_NE(to_text(summary).find("topk:0.01, raw for desk; not the same for 1 other node (all in --json)"),
+  EXPECT_NE(to_text(summary).find(
+                "topk:0.01, uncompressed for desk; not the same for 1 other node (all in --json)"),
             std::string::npos)
       << to_text(summary);
 }

@@ -99,12 +99,13 @@ std::string table_text(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string nodes_text(const std::vector<NodeSummary>& nodes) {
+std::string nodes_text(const Summary& summary) {
+  const std::vector<NodeSummary>& nodes = summary.per_node;
   if (nodes.empty()) return "";
   const std::size_t shown = nodes.size() > kNodesMax ? kNodesShown : nodes.size();
   std::vector<Row> rows = {
       {"", "", "loss", "", "", "", "", "seconds", "", ""},
-      {"node", "batches", "first", "last", "mean", "throughput", "ratio", "net+wait", "compress", "compute"}};
+      {"node", "batches", "first", "last", "mean", "throughput", "ratio", "waiting", "compress", "compute"}};
   for (const NodeSummary& node : std::span(nodes).first(shown)) {
     rows.push_back({short_name(node.name), grouped(node.batches), loss_text(node.loss.first),
                     loss_text(node.loss.last), loss_text(node.loss.mean),
@@ -112,9 +113,10 @@ std::string nodes_text(const std::vector<NodeSummary>& nodes) {
                     seconds_cell(node.network_seconds), seconds_cell(node.compression_seconds),
                     seconds_cell(node.compute_seconds)});
   }
-  std::string text = "\n" + table_text(rows);
+  std::string text = summary.resumed ? "\n  since the resume:\n" : "\n";
+  text += table_text(rows);
   if (shown < nodes.size()) text += fmt::format("  … and {} more (all in --json)\n", nodes.size() - shown);
-  return text;
+  return text + "  waiting: for the network, the coordinator or other nodes\n";
 }
 
 // What all nodes have in common; of the first of them where they differ.
@@ -164,20 +166,30 @@ std::map<std::pair<std::string, std::string>, std::uint64_t> standings(std::span
   return counts;
 }
 
+std::string title_text(const Summary& summary) {
+  std::string text = fmt::format("{} training with {} took {}", summary.mode, counted(summary.nodes, "node"),
+                                 seconds_text(summary.seconds));
+  if (summary.resumed)
+    text += fmt::format(", {} of it since the resume at step {}", seconds_text(summary.resumed->seconds),
+                        grouped(summary.resumed->step));
+  if (summary.outcome == kStopped) return text + "; stopped\n";
+  return text + (summary.outcome.empty() || summary.outcome == kFinished ? "\n" : "; failed\n");
+}
+
 }  // namespace
 
 std::string to_text(const Summary& summary) {
-  std::string text;
+  const char* const since = summary.resumed ? " since the resume" : "";
+  std::string text = title_text(summary);
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<12}  {}\n", label, value);
   };
-  text += fmt::format("{} training with {} took {}\n", summary.mode, counted(summary.nodes, "node"),
-                      seconds_text(summary.seconds));
   line("steps", fmt::format("{}  ({}, {:.2f} epochs)", grouped(summary.steps),
                             counted(summary.samples, "sample"), summary.epochs));
-  line("batches", fmt::format("{}  ({:.1f} a second)", grouped(summary.batches), summary.batches_per_second));
-  if (summary.working > 0)
-    line("working", fmt::format("{} of {} in a step: with more it would take longer", summary.working,
+  line("batches",
+       fmt::format("{}  ({:.1f} a second{})", grouped(summary.batches), summary.batches_per_second, since));
+  if (summary.working > 0 && summary.working < summary.nodes)
+    line("working", fmt::format("{} of {}: with more, a step would take longer", summary.working,
                                 counted(summary.nodes, "node")));
   if (!summary.batch_trials.empty())
     line("batch", fmt::format("{} samples, of {}", summary.batch, trials_text(summary.batch_trials)));
@@ -193,14 +205,18 @@ std::string to_text(const Summary& summary) {
     line("evaluation", fmt::format("{} loss", loss_text(summary.evaluation->loss)) +
                            (std::isnan(accuracy) ? "" : fmt::format(", {:.2f} % accuracy", accuracy * 100)));
   }
-  line("network", fmt::format("{} sent, {} received, {}", bytes_text(static_cast<double>(summary.bytes.sent)),
-                              bytes_text(static_cast<double>(summary.bytes.received)),
-                              bytes_text(summary.throughput_bytes_per_second, "/s")));
-  line("compression", ratio_text(summary.compression_ratio));
+  if (summary.best)
+    line("best", fmt::format("step {}: {} evaluation loss, the lowest", grouped(summary.best->step),
+                             loss_text(summary.best->loss)));
+  line("network",
+       fmt::format("{} sent, {} received, {}{}", bytes_text(static_cast<double>(summary.bytes.sent)),
+                   bytes_text(static_cast<double>(summary.bytes.received)),
+                   bytes_text(summary.throughput_bytes_per_second, "/s"), since));
+  line("compression", ratio_text(summary.compression_ratio) + since);
   if (!summary.preset.empty()) line("preset", summary.preset);
   if (!summary.per_node.empty() && !summary.per_node.front().codec_up.empty()) {
-    line("up", common_text(summary.per_node, &NodeSummary::codec_up));
-    line("down", common_text(summary.per_node, &NodeSummary::codec_down));
+    line("gradients", common_text(summary.per_node, &NodeSummary::codec_up));
+    line("parameters", common_text(summary.per_node, &NodeSummary::codec_down));
   }
   const auto lanes = std::ranges::max_element(summary.per_node, {}, &NodeSummary::lanes);
   if (lanes != summary.per_node.end() && lanes->lanes > 1)
@@ -209,7 +225,7 @@ std::string to_text(const Summary& summary) {
     line(why.first, fmt::format("{}: {}", counted(nodes, "node"), why.second));
   line("memory", bytes_text(static_cast<double>(summary.memory_bytes)));
   line("hash of parameters", summary.parameters_hash);
-  return text + nodes_text(summary.per_node) + "\n" + audit_text(summary.audit);
+  return text + nodes_text(summary) + "\n" + audit_text(summary.audit);
 }
 
 }  // namespace w5xde

@@ -40,6 +40,7 @@ constexpr auto kReport = [](auto& field, auto& report) {
   field("run", report.run);
   field("mode", report.mode);
   field("phase", report.phase);
+  field("age_seconds", report.age_seconds);
   field("step", report.step);
   field("steps_total", report.steps_total);
   field("batches", report.batches);

@@ -36,7 +36,10 @@ struct StatusReport {
 
   std::string run;
   std::string mode;
-  std::string phase;  // "waiting for nodes", "training", "evaluating", "retrying a checkpoint", "finishing"
+  // Of a coordinator: "waiting for nodes", "training", "evaluating", "retrying a checkpoint", "finishing". Of
+  // a folder that no coordinator has: "finished", "stopped", "failed", "killed", "not begun".
+  std::string phase;
+  double age_seconds = 0;  // of these figures, where they were recorded; 0: asked now
   std::uint64_t step = 0;
   std::uint64_t steps_total = 0;  // 0: no end in steps
   std::uint64_t batches = 0;

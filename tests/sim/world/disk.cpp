@@ -7,6 +7,11 @@ namespace w5xde {
 
 namespace fs = std::filesystem;
 
+class SimLock final : public Disk::Lock {
+ public:
+  void add_line(const std::string&) override {}
+};
+
 class SimFile final : public Disk::File {
  public:
   SimFile(SimDisk& disk, std::shared_ptr<SimDisk::Inode> inode, fs::path path)
@@ -120,12 +125,12 @@ std::vector<std::string> SimDisk::names_in(const fs::path& folder) {
   return names;
 }
 
-Result<std::shared_ptr<void>> SimDisk::lock(const fs::path& path) {
-  std::weak_ptr<int>& held = locks_[path.string()];
+Result<std::shared_ptr<Disk::Lock>> SimDisk::lock(const fs::path& path) {
+  std::weak_ptr<Lock>& held = locks_[path.string()];
   if (!held.expired()) return invalid(path.string() + " is in use");
-  auto lock = std::make_shared<int>();
+  const auto lock = std::make_shared<SimLock>();
   held = lock;
-  return std::shared_ptr<void>(std::move(lock));
+  return std::shared_ptr<Lock>(lock);
 }
 
 void SimDisk::lose_power() {

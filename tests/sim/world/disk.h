@@ -28,7 +28,7 @@ class SimDisk final : public Disk {
   Status sync_folder(const std::filesystem::path& folder) override;
   bool exists(const std::filesystem::path& path) override { return names_.contains(path.string()); }
   std::vector<std::string> names_in(const std::filesystem::path& folder) override;
-  Result<std::shared_ptr<void>> lock(const std::filesystem::path& path) override;
+  Result<std::shared_ptr<Lock>> lock(const std::filesystem::path& path) override;
 
   // The machine goes down, and comes up again with what is left.
   void lose_power();
@@ -63,7 +63,7 @@ class SimDisk final : public Disk {
   Random random_;
   Names names_, durable_names_;
   std::vector<Change> changes_;
-  std::map<std::string, std::weak_ptr<int>> locks_;
+  std::map<std::string, std::weak_ptr<Lock>> locks_;
   bool frozen_ = false;
   bool full_ = false;
   unsigned failing_syncs_ = 0;
