@@ -1,8 +1,9 @@
 #include <fmt/format.h>
 
-#include "bench/charts.h"
 #include "bench/report.h"
 #include "bench/report_sections.h"
+#include "charts/bar_chart.h"
+#include "charts/svg.h"
 
 namespace w5xde {
 

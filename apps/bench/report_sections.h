@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/charts.h"
 #include "bench/report.h"
+#include "charts/bar_chart.h"
 
 namespace w5xde {
 

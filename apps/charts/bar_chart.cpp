@@ -1,11 +1,11 @@
-#include "bench/charts.h"
+#include "charts/bar_chart.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <utility>
+
+#include "charts/svg.h"
 
 namespace w5xde {
 
@@ -33,17 +33,6 @@ std::string line(std::string_view kind, double percent1, int y1, double percent2
 }
 
 }  // namespace
-
-std::string escape(std::string_view text) {
-  constexpr std::array<std::pair<char, std::string_view>, 5> kEntities = {
-      {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
-  std::string out;
-  for (const char c : text) {
-    const auto* entity = std::ranges::find(kEntities, c, [](const auto& entry) { return entry.first; });
-    out += entity == kEntities.end() ? std::string_view(&c, 1) : entity->second;
-  }
-  return out;
-}
 
 std::string bar_chart(std::string_view title, const std::vector<Bar>& bars) {
   double largest = 0;
