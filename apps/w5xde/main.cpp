@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   ExitCode code = kSuccess;
   for (const auto add : {add_train, add_serve, add_join, add_status, add_inspect, add_eval, add_export,
-                         add_compare, add_plan, add_bench}) {
+                         add_compare, add_plot, add_plan, add_bench}) {
     add(app, code);
   }
   try {

@@ -49,6 +49,7 @@ void add_inspect(CLI::App& app, ExitCode& code);
 void add_eval(CLI::App& app, ExitCode& code);
 void add_export(CLI::App& app, ExitCode& code);
 void add_compare(CLI::App& app, ExitCode& code);
+void add_plot(CLI::App& app, ExitCode& code);
 void add_plan(CLI::App& app, ExitCode& code);
 void add_bench(CLI::App& app, ExitCode& code);  // its subcommands compute and pool, and:
 void add_bench_original(CLI::App& bench, ExitCode& code);

@@ -58,6 +58,14 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
+std::string span_text(double seconds) {
+  if (!tellable(seconds)) return kDash;
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  return seconds < 172'800 ? fmt::format("{:.0f} h", seconds / 3600)
+                           : fmt::format("{:.0f} days", seconds / 86'400);
+}
+
 std::size_t columns_of(std::string_view text) {
   const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; };
   return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));

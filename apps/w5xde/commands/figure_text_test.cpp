@@ -25,6 +25,10 @@ TEST(FigureTextTest, figures_are_told_as_people_read_them) {
   EXPECT_EQ(clock_text(67), "1:07");
   EXPECT_EQ(clock_text(3667), "1:01:07");
   EXPECT_EQ(clock_text(-3), "0:00");
+  EXPECT_EQ(span_text(12.4), "12 s");
+  EXPECT_EQ(span_text(300), "5 min");
+  EXPECT_EQ(span_text(10'800), "3 h");
+  EXPECT_EQ(span_text(432'000), "5 days");
 }
 
 TEST(FigureTextTest, what_is_no_number_is_a_dash) {
@@ -36,6 +40,7 @@ TEST(FigureTextTest, what_is_no_number_is_a_dash) {
     EXPECT_EQ(size_text(none), "–");
     EXPECT_EQ(rate_text(none), "–");
     EXPECT_EQ(clock_text(none), "–");
+    EXPECT_EQ(span_text(none), "–");
   }
 }
 

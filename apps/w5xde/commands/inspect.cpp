@@ -37,10 +37,10 @@ Status inspect_file(const std::filesystem::path& path) {
 
 void print_history(const RunDatabase& database) {
   if (const auto steps = database.steps(kStepsShown); !steps.empty()) {
-    fmt::print("\n{:>10} {:>10} {:>12} {:>12} {:>6}\n", "step", "loss", "rate", "batches/s", "nodes");
+    fmt::print("\n{:>10} {:>10} {:>12} {:>12} {:>6}\n", "step", "loss", "learn. rate", "batches/s", "nodes");
     for (const auto& row : steps) {
-      fmt::print("{:>10} {:>10.4f} {:>12.3g} {:>12.0f} {:>6}\n", row.step, row.loss, row.learning_rate,
-                 row.batches_per_second, row.nodes);
+      fmt::print("{:>10} {:>10} {:>12.3g} {:>12.0f} {:>6}\n", row.step, decimal_text(row.loss, 4),
+                 row.learning_rate, row.batches_per_second, row.nodes);
     }
   }
   for (const auto& row : database.evaluations()) {
@@ -68,6 +68,11 @@ Status inspect_run(const std::filesystem::path& path) {
                info.step, info.samples_committed,
                decimal_text(info.slots_committed > 0 ? info.loss_last : kUnknown, 4), info.seconds,
                info.engine);
+  }
+  if (const auto best = folder.best()) {
+    fmt::print("{}  the one of step {}, which has the lowest evaluation loss: {}\n",
+               folder.best_checkpoint().filename().string(), best->step,
+               decimal_text(best->evaluation_loss.value_or(kUnknown), 4));
   }
   if (const auto database = RunDatabase::look(folder.database()); database.ok()) print_history(*database);
   const auto summary = MappedFile::open(folder.summary());

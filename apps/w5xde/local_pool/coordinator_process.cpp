@@ -88,6 +88,7 @@ class CoordinatorProcess {
       coordinator->stop("stopped");
       stopped_ = true;
     });
+    folder.introduce(coordinator->address().to_string(), command_to_go_on(RunFolder::kRunWord));
     log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
     if (!options_.insecure && options_.nodes == 0) {
       log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
@@ -176,6 +177,9 @@ class CoordinatorProcess {
       for (const pid_t pid : host_->processes()) memory += proportional_set_bytes(pid);
     };
     W5XDE_CHECK(coordinator.begin(std::move(material)));
+    // One that is there is of a run that has ended, and this one goes on. Where it cannot be deleted, it is
+    // replaced in the end.
+    (void)folder.disk().remove(folder.summary());
     watch_nodes(coordinator);
     invite_nodes(coordinator);
     loop_.run_until([&] { return coordinator.outcome().has_value() && coordinator.nodes_gone(); },
@@ -185,6 +189,9 @@ class CoordinatorProcess {
     Summary summary = coordinator.summary();
     summary.memory_bytes = memory;
     summary.batch_trials = trials_;
+    summary.outcome = outcome_of(coordinator);
+    if (const auto best = folder.best())
+      summary.best = BestStats{.step = best->step, .loss = best->evaluation_loss.value_or(kUnknown)};
     const std::string json = to_json(summary);
     W5XDE_CHECK(write_text(folder.summary(), json));
     W5XDE_CHECK(write_text(options_.json, json));
@@ -197,13 +204,19 @@ class CoordinatorProcess {
     W5XDE_CHECK(*coordinator.outcome());
     if (nodes_lost_) return *nodes_lost_;
     if (!stopped_) return kSuccess;
-    log_.normal("stopped; go on with: {}", command_to_go_on(folder));
+    log_.normal("stopped; go on with: {}", command_to_go_on(folder.path().string()));
     return kInterrupted;
   }
 
-  std::string command_to_go_on(const RunFolder& folder) const {
-    std::string command =
-        fmt::format("w5xde {} {}", options_.nodes > 0 ? "train" : "serve", folder.path().string());
+  std::string outcome_of(const Coordinator& coordinator) const {
+    if (!coordinator.outcome()->ok()) return coordinator.outcome()->error().message;
+    if (nodes_lost_) return nodes_lost_->message;
+    return coordinator.stopped_early() ? kStopped : kFinished;
+  }
+
+  std::string command_to_go_on(const std::string& run) const {
+    std::string command = fmt::format("w5xde {} {}", options_.nodes > 0 ? "train" : "serve", run);
+    if (options_.nodes > 0) command += fmt::format(" --nodes {}", options_.nodes);
     if (options_.listen != CoordinatorCommand().listen) command += " --listen " + options_.listen;
     return command + (options_.insecure ? " --insecure" : "");
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "commands/figure_text.h"
@@ -14,21 +15,33 @@ namespace {
 
 constexpr double kPlainEverySeconds = 10;
 
+// Of the run, up to the first of its ends in steps or epochs; 0: there is no such end.
+double share_done(const StatusReport& report, const RunConfig& config) {
+  if (report.steps_total > 0)
+    return static_cast<double>(report.step) / static_cast<double>(report.steps_total);
+  double share = 0;
+  if (config.steps > 0 && !config.growth.grows()) {
+    const auto batches = static_cast<double>(config.steps) * config.step_slots();
+    share = static_cast<double>(report.batches) / batches;
+  }
+  const bool ends_nowhere = config.steps == 0 && config.epochs == 0 && config.seconds == 0;
+  const double epochs = ends_nowhere ? 1 : config.epochs;
+  return epochs > 0 ? std::max(share, report.epochs / epochs) : share;
+}
+
 }  // namespace
 
-std::string progress_line(const StatusReport& report, double seconds_limit) {
+std::string progress_line(const StatusReport& report, const RunConfig& config) {
   std::string line = fmt::format("step {}", report.step);
   if (report.steps_total > 0) line += fmt::format("/{}", report.steps_total);
   line += fmt::format("  epoch {:.2f}  loss {}  {:.0f} batches/s  {} node{}", report.epochs,
                       decimal_text(report.loss.value_or(kUnknown), 4), report.batches_per_second,
                       report.nodes.size(), report.nodes.size() == 1 ? "" : "s");
   double left = -1;
-  if (report.steps_total > 0 && report.step > 0 && report.seconds > 0) {
-    left = report.seconds * static_cast<double>(report.steps_total - report.step) /
-           static_cast<double>(report.step);
-  }
-  if (seconds_limit > 0 && (left < 0 || seconds_limit - report.seconds < left))
-    left = seconds_limit - report.seconds;
+  if (const double done = share_done(report, config); done > 0 && report.seconds > 0)
+    left = std::max(report.seconds * (1 - done) / done, 0.0);
+  if (config.seconds > 0 && (left < 0 || config.seconds - report.seconds < left))
+    left = config.seconds - report.seconds;
   if (left >= 0) line += "  ETA " + clock_text(left);
   return line;
 }
@@ -38,7 +51,7 @@ Progress::Progress(const Log& log, const RunConfig& config)
 
 void Progress::show(const StatusReport& report) {
   if (log_.tier() == LogTier::silent) return;
-  const std::string line = progress_line(report, config_.seconds);
+  const std::string line = progress_line(report, config_);
   if (terminal_) {
     fmt::print(stderr, "\r\x1b[K{}", line);
     std::fflush(stderr);

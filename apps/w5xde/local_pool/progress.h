@@ -25,6 +25,7 @@ class Progress {
 };
 
 // "step 120/1000  loss 0.4312  5120 batches/s  10 nodes  ETA 0:42"
-std::string progress_line(const StatusReport& report, double seconds_limit);
+// The time left is a guess from the speed so far; none where the run has no end that is known.
+std::string progress_line(const StatusReport& report, const RunConfig& config);
 
 }  // namespace w5xde
