@@ -13,7 +13,7 @@ namespace w5xde {
 
 namespace {
 
-constexpr double kWidth = 960, kLeft = 76, kRight = 28;
+constexpr double kWidth = 960, kLeft = 88, kRight = 28;
 constexpr double kTitleHeight = 44, kLegendRow = 22, kFirstPanel = 340, kOtherPanel = 200, kBetween = 34;
 constexpr double kAxisHeight = 58;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;

@@ -44,8 +44,8 @@ TEST(LineChartTest, every_point_is_drawn_where_its_scale_puts_it) {
       line_chart("t", "step", {{"loss", {{.name = "a", .points = {{0, 2}, {50, 1}, {100, 0}}}}}});
   const auto lines = drawn(svg, "plain");
   ASSERT_EQ(lines.size(), 2u) << "the legend's and the run's:\n" << svg;
-  // 856 pixels across from 76 on, 340 down from the legend's end on.
-  EXPECT_EQ(lines[1], "76.00,78.00 504.00,248.00 932.00,418.00");
+  // 844 pixels across from 88 on, 340 down from the legend's end on.
+  EXPECT_EQ(lines[1], "88.00,78.00 510.00,248.00 932.00,418.00");
 }
 
 TEST(LineChartTest, a_value_that_is_no_number_makes_a_gap) {

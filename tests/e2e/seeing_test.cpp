@@ -79,7 +79,7 @@ TEST_F(SeeingTest,
   coordinator.wait();
   const std::string killed = output_of({"status", "run/"});
   expect_part(killed, "run  killed  step ");
-  expect_part(killed, "go on with: w5xde serve run/ --listen " + pool_.address() + "\n");
+  expect_part(killed, "go on with: w5xde serve run/\n");
   EXPECT_TRUE(status_of_folder().at("nodes").empty());
 }
 
