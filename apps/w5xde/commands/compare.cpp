@@ -162,6 +162,7 @@ void add_compare(CLI::App& app, ExitCode& code) {
   const auto runs = std::make_shared<std::vector<std::string>>();
   command->add_option("RUN", *runs, "Two run folders, or more")
       ->required()
+      ->default_str("")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->footer("Example:\n  w5xde compare runs/a runs/b");
   command->callback([runs, &code] { code = exit_code(compare(*runs)); });

@@ -40,6 +40,7 @@ void add_plot(CLI::App& app, ExitCode& code) {
   const auto output = std::make_shared<std::string>(), csv = std::make_shared<std::string>();
   command->add_option("RUN", *runs, "Run folders")
       ->required()
+      ->default_str("")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("-o,--output", *output, "The picture: FILE.svg, for any browser; or FILE.csv");
   command->add_option("--csv", *csv, "Write the figures to this file too");
