@@ -56,8 +56,8 @@ struct Tables {
   std::string words;                    // lines: what may come next
 };
 
-std::string pattern(const std::string& text) {
-  return fmt::format("'{}'", text);
+std::string pattern(const std::string& path, const std::string& word) {
+  return fmt::format("'{} {}'", path, word);
 }
 
 Words names_of(const CLI::Option& option) {
@@ -76,14 +76,14 @@ void add(Tables& tables, const CLI::App& command, const std::string& path) {
     std::ranges::replace(values, '|', ' ');
     for (const std::string& name : names_of(*option)) {
       flags.push_back(name);
-      if (option->get_items_expected_max() == 0) tables.switches.push_back(pattern(path + ' ' + name));
-      if (known) tables.values[values].push_back(pattern(path + ' ' + name));
+      if (option->get_items_expected_max() == 0) tables.switches.push_back(pattern(path, name));
+      if (known) tables.values[values].push_back(pattern(path, name));
     }
   }
   for (const CLI::App* child : command.get_subcommands({})) {
-    const std::string below = path + ' ' + child->get_name();
+    const std::string below = fmt::format("{} {}", path, child->get_name());
     commands.push_back(child->get_name());
-    tables.commands.push_back(pattern(below));
+    tables.commands.push_back(pattern(path, child->get_name()));
     add(tables, *child, below);
   }
   // Flags where one is begun; else what the command takes as words.
