@@ -13,8 +13,7 @@ namespace w5xde {
 
 namespace {
 
-// How long nodes have to finish what they hold when a run is stopped: an async one, or one that has taken
-// parts of a step.
+// How long nodes of a stopped run have to finish an async lease, or a step of which parts are taken.
 constexpr auto kStopPatience = std::chrono::seconds(5);
 // async: contributions that wait while commits do, beside those that are out.
 constexpr std::size_t kWaitingPerNode = 2;

@@ -20,11 +20,6 @@ namespace {
 // Of names that do not fit, the first ones.
 constexpr std::size_t kNamesShown = 6;
 
-bool is_whole_number(DType dtype) {
-  return dtype == DType::i64 || dtype == DType::i32 || dtype == DType::i16 || dtype == DType::i8 ||
-         dtype == DType::u8 || dtype == DType::boolean;
-}
-
 template <class From, class Convert>
 void convert_all(Bytes from, std::span<float> to, const Convert& convert) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = convert(load<From>(from.data() + i * sizeof(From)));
@@ -144,7 +139,7 @@ Status take_weights(const Weights& weights, const BlockLayout& parameters, const
     first += layout->floats();
   }
   for (const auto& [name, tensor] : left) {
-    if (!is_whole_number(tensor->dtype()))
+    if (!is_whole_number(tensor->dtype()) && tensor->dtype() != DType::boolean)
       misfits.add(fmt::format("'{}' is not among what the model trains", name));
   }
   W5XDE_CHECK(misfits.status(weights.source));
