@@ -9,34 +9,39 @@
 namespace w5xde {
 namespace {
 
-class LanguageTest : public testing::Test {
- protected:
-  // About 6,000 bytes of English, of which a bigram model learns a lot.
-  static std::string text() {
-    std::string words;
-    for (int i = 0; i < 60; ++i) {
-      words += "the quick brown fox jumps over the lazy dog number " + std::to_string(i * 7919 % 1000) +
-               ", and the dog sleeps on without a word. ";
-    }
-    words.resize(words.size() / 2 * 2);  // for those who take it for u16
-    return words;
+// About 6,000 bytes of English, of which a bigram model learns a lot.
+std::string text() {
+  std::string words;
+  for (int i = 0; i < 60; ++i) {
+    words += "the quick brown fox jumps over the lazy dog number " + std::to_string(i * 7919 % 1000) +
+             ", and the dog sleeps on without a word. ";
   }
-  static Pool pool_on(const std::string& data, const Words& more = {}) {
+  words.resize(words.size() / 2 * 2);  // for those who take it for u16
+  return words;
+}
+
+// Its folder has that text.
+class TextPool : public Pool {
+ public:
+  explicit TextPool(const std::string& data, const Words& more = {}) : Pool(workload(data, more)) {
+    std::ofstream(folder() / "text.txt", std::ios::binary) << text();
+  }
+
+ private:
+  static Workload workload(const std::string& data, const Words& more) {
     Workload workload{
         .name = "language",
         .flags = {"--model", W5XDE_TORCH_MODELS "/bytes.pt", "--data", data, "--batch", "4", "--slots", "4",
                   "--optimizer", "adam", "--learning-rate", "0.01", "--epochs", "3"}};
     workload.flags.insert(workload.flags.end(), more.begin(), more.end());
-    Pool pool(workload);
-    std::ofstream(pool.folder() / "text.txt", std::ios::binary) << text();
-    return pool;
+    return workload;
   }
 };
 
-TEST_F(LanguageTest, one_node_and_three_train_it_on_text_to_the_same_bits_and_say_its_perplexity) {
+TEST(LanguageTest, one_node_and_three_train_it_on_text_to_the_same_bits_and_say_its_perplexity) {
   std::string hash;
   for (const unsigned nodes : {1u, 3u}) {
-    Pool pool = pool_on("text:text.txt,context=32");
+    TextPool pool("text:text.txt,context=32");
     Process coordinator = pool.train(nodes);
     EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
     const auto summary = pool.summary();
@@ -58,9 +63,9 @@ TEST_F(LanguageTest, one_node_and_three_train_it_on_text_to_the_same_bits_and_sa
   }
 }
 
-TEST_F(LanguageTest, what_does_not_fit_is_refused_before_a_run_begins) {
+TEST(LanguageTest, what_does_not_fit_is_refused_before_a_run_begins) {
   const auto refused = [](const std::string& data, const Words& more, const std::string& words) {
-    Pool pool = pool_on(data, more);
+    TextPool pool(data, more);
     Process process = pool.train(2);
     EXPECT_EQ(process.wait(), 2) << process.said();
     EXPECT_NE(process.said().find(words), std::string::npos) << process.said();
