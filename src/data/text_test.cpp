@@ -37,7 +37,7 @@ TEST(TextTest, a_file_that_is_too_short_or_missing_is_refused) {
            path + " has 5 ids, of which 5 are for training, and a window with context=128 takes 129"));
   write_file(path, "");
   EXPECT_TRUE(says(refusal_of(open_text(path, Split::train)), "has 0 ids"));
-  EXPECT_TRUE(says(refusal_of(open_text(path + "s", Split::train)), "No such file"));
+  EXPECT_TRUE(says(refusal_of(open_text(path + "s", Split::train)), "there is no file " + path + "s"));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ RC_GTEST_PROP(StatusTest, any_report_arrives_as_it_was_sent, ()) {
 
 TEST(StatusTest, it_is_a_map_with_these_keys) {
   const json map = decode_value(encoded(typical()), Limits{}).value();
-  EXPECT_EQ(map.size(), 16u);
+  EXPECT_EQ(map.size(), 17u);
   EXPECT_EQ(map["phase"], "training");
   EXPECT_EQ(map["steps_total"], 100);
   EXPECT_EQ(map["nodes"][1], json({{"name", "attic"},

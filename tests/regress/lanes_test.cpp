@@ -38,7 +38,7 @@ TEST(LanesTest, more_than_a_lease_can_name_are_refused) {
 
 TEST(LanesTest, more_than_a_contribution_can_name_are_refused) {
   const Contribution contribution{.block = {0, 1}, .tensors = {}};
-  constexpr std::size_t kPlace = 3 * 8 + 2 * 4 + 4 * 8;
+  constexpr std::size_t kPlace = 3 * 8 + 2 * 4 + 3 * 8 + 2;
   EXPECT_EQ(refusal_with_lanes(contribution, kPlace, varint(UINT32_MAX)), "accepted");
   EXPECT_EQ(refusal_with_lanes(contribution, kPlace, varint(std::uint64_t{1} << 32)),
             "corrupt: 4294967296 lanes");

@@ -58,7 +58,7 @@ TEST(FaultsTest, an_engine_that_refuses_a_slot_ends_the_run_with_its_words) {
     pool.add_node(
         {.touch = [](std::uint64_t, std::span<float>) -> Status { return invalid("nine classes"); }});
   }
-  EXPECT_EQ(pool.run(), "invalid: the other side left: nine classes");
+  EXPECT_EQ(pool.run(), "invalid: nine classes");
 }
 
 TEST(FaultsTest, a_disk_without_room_for_a_checkpoint_ends_the_run_with_advice) {
@@ -330,7 +330,7 @@ TEST(ObserverTest, an_observer_is_told_who_is_in_and_who_has_left_and_why) {
   EXPECT_TRUE(report.nodes[0].peer.starts_with("127.0.0.1:")) << report.nodes[0].peer;
   ASSERT_EQ(report.departures.size(), 1u);
   EXPECT_EQ(report.departures[0].name, "passer-by");
-  EXPECT_EQ(report.departures[0].reason, "the other side left: closing time");
+  EXPECT_EQ(report.departures[0].reason, "closing time");
 }
 
 }  // namespace

@@ -76,8 +76,11 @@ Result<std::unique_ptr<Model>> make_mlp(const BuiltIn& asked) {
     sizes.back() = outputs;
     const std::string wanted = options.classes > 0 ? fmt::format("data of {} classes", outputs)
                                                    : fmt::format("targets of {} numbers", outputs);
-    return invalid(
-        fmt::format("'{}' does not fit {}; type mlp:{}", options.model, wanted, fmt::join(sizes, ",")));
+    return invalid(fmt::format(
+        "'{}' does not fit {}; type mlp:{}{}", options.model, wanted, fmt::join(sizes, ","),
+        options.classes > 0 ? ""
+                            : ". If the targets are classes, store them as whole numbers, in NumPy "
+                              "targets.astype('int64')"));
   }
   double floats = 0;
   for (std::size_t i = 0; i + 1 < sizes.size(); ++i)
