@@ -45,16 +45,16 @@ LossFunction::LossFunction(const ModelOptions& options)
       classes_(options.classes),
       ignored_(options.ignore_index) {}
 
-// Each target's classes side by side, as language models give them.
+// Each target's classes side by side, as language models give them. There may be more than the data has met.
 bool LossFunction::classes_are_last(at::IntArrayRef outputs, at::IntArrayRef targets) const {
-  return outputs.size() == targets.size() + 1 && outputs.back() == classes_ &&
+  return outputs.size() == targets.size() + 1 && outputs.back() >= classes_ &&
          outputs.slice(0, targets.size()) == targets;
 }
 
 // As torch.nn.functional.cross_entropy wants them.
 bool LossFunction::classes_are_second(at::IntArrayRef outputs, at::IntArrayRef targets) const {
   return outputs.size() == targets.size() + 1 && outputs.size() >= 2 && outputs[0] == targets[0] &&
-         outputs[1] == classes_ && outputs.slice(2) == targets.slice(1);
+         outputs[1] >= classes_ && outputs.slice(2) == targets.slice(1);
 }
 
 Status LossFunction::check(at::IntArrayRef outputs, at::IntArrayRef targets) const {
@@ -73,15 +73,17 @@ Status LossFunction::check(at::IntArrayRef outputs, at::IntArrayRef targets) con
   last.push_back(classes_);
   second.insert(second.begin() + 1, classes_);
   const std::string either = targets.size() > 1 ? " or " + c10::str(at::IntArrayRef(second)) : "";
-  return invalid(fmt::format("the model gives {} where cross-entropy over {} classes needs {}{}",
-                             c10::str(outputs), classes_, c10::str(at::IntArrayRef(last)), either));
+  return invalid(
+      fmt::format("the model gives {} where cross-entropy over {} classes needs {}{}, or more classes",
+                  c10::str(outputs), classes_, c10::str(at::IntArrayRef(last)), either));
 }
 
 // A row of classes for each target, in the targets' order. Where both shapes fit, the classes are last.
 at::Tensor LossFunction::rows_of(const at::Tensor& outputs, const at::Tensor& targets) const {
   if (targets.dim() == 1) return outputs;
   const bool last = classes_are_last(outputs.sizes(), targets.sizes());
-  return (last ? outputs : outputs.movedim(1, -1)).reshape({targets.numel(), classes_});
+  const at::Tensor rows = last ? outputs : outputs.movedim(1, -1);
+  return rows.reshape({targets.numel(), rows.size(-1)});
 }
 
 at::Tensor LossFunction::tensor(const at::Tensor& outputs, const at::Tensor& targets) const {

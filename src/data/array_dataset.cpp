@@ -144,18 +144,19 @@ Result<SharedDataset> make_array_dataset(std::vector<Array> inputs, Array target
                                          const ClassBounds& bounds) {
   if (inputs.empty() || inputs.size() > kInputsMax)
     return invalid("{} inputs; a sample has 1 to {}", inputs.size(), kInputsMax);
-  W5XDE_TRY(Dataset::Field target, row_of(targets, "targets"));
   std::vector<Dataset::Field> fields;
   for (const Array& input : inputs) {
-    W5XDE_TRY(Dataset::Field field, row_of(input, "inputs"));
-    const std::int64_t input_count = input.tensor.shape()[0];
+    W5XDE_TRY(fields.emplace_back(), row_of(input, "inputs"));
+  }
+  W5XDE_TRY(Dataset::Field target, row_of(targets, "targets"));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::int64_t input_count = inputs[i].tensor.shape()[0];
     const std::int64_t target_count = targets.tensor.shape()[0];
     if (input_count != target_count)
-      return invalid("{} has {} samples but {} has {}; do the two belong together?", input.name, input_count,
-                     targets.name, target_count);
-    field.pixels = field.dtype == DType::u8;
-    if (field.kind() == Dataset::Field::Kind::whole) field.ids = count_ids(input.tensor);
-    fields.push_back(std::move(field));
+      return invalid("{} has {} samples but {} has {}; do the two belong together?", inputs[i].name,
+                     input_count, targets.name, target_count);
+    fields[i].pixels = fields[i].dtype == DType::u8;
+    if (fields[i].kind() == Dataset::Field::Kind::whole) fields[i].ids = count_ids(inputs[i].tensor);
   }
   W5XDE_CHECK(check_names(fields, target));
   W5XDE_TRY(const std::uint32_t classes, count_classes(targets, target, bounds));

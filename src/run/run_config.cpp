@@ -9,7 +9,8 @@ namespace w5xde {
 
 Status RunConfig::check() const {
   if (model.empty()) return invalid("no model; say --model mlp:784,128,10, lenet, resnet-small or FILE.pt");
-  if (data.empty()) return invalid("no data; say --data synthetic, idx:FOLDER, npy:X,Y or safetensors:FILE");
+  if (data.empty())
+    return invalid("no data; say --data idx:FOLDER, npy:X,Y, safetensors:FILE, text:FILE or synthetic");
   if (batch == 0) return invalid("--batch 0: a slot needs a sample at least");
   if (slots == 0 || accumulate == 0) return invalid("--slots and --accumulate begin at 1");
   if (std::uint64_t{slots} * accumulate > kStepSlotsMax) {

@@ -136,6 +136,28 @@ TEST_F(ScriptedPoolTest, exported_weights_give_the_same_accuracy_in_python) {
   EXPECT_LT(python.at("loss").get<double>(), python.at("begun").get<double>() - 0.01);
 }
 
+// By name, whatever their order is; as they are stored, or from a node's cache.
+TEST_F(ScriptedPoolTest, a_model_of_three_inputs_gets_them_all_and_trains_to_the_same_bits) {
+  std::string hash;
+  for (const char* caching : {"off", "on"}) {
+    Pool pool({.name = "masked",
+               .flags = {"--model", W5XDE_TORCH_MODELS "/masked.pt", "--data",
+                         "npy:tokens.npy,number.npy,mask.npy,y.npy", "--sample-cache", caching, "--batch",
+                         "8", "--slots", "4", "--epochs", "2"}});
+    Process python({"/usr/bin/python3", "-c",
+                    "import numpy as n; r = n.random.RandomState(1); t = r.randint(0, 9, (200, 4))\n"
+                    "n.save('tokens.npy', t.astype('i2')); n.save('number.npy', r.randn(200))\n"
+                    "n.save('mask.npy', r.rand(200, 4) > 0.5); n.save('y.npy', t[:, 0] % 3)"},
+                   {.folder = pool.folder()});
+    ASSERT_EQ(python.wait(), 0) << python.said();
+    Process coordinator = pool.train(caching == std::string("on") ? 3 : 1);
+    EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
+    EXPECT_EQ(pool.summary().at("audit").at("samples_committed"), 400);
+    EXPECT_TRUE(hash.empty() || pool.summary().at("parameters_hash") == hash);
+    hash = pool.summary().at("parameters_hash");
+  }
+}
+
 // What a script knows of a loss of its own is that forward takes targets.
 TEST_F(ScriptedPoolTest, a_model_whose_forward_takes_targets_has_its_own_loss_and_no_accuracy) {
   Pool pool({.name = "own_loss",
