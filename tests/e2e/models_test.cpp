@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Models, NamedModelTest,
                          [](const auto& workload) { return workload.param.name; });
 
 TEST(SampleCommand, writes_the_same_text_for_the_same_seed_and_has_learnt_its_words) {
-  NamedPool pool(text_run("gpt", "gpt:2,2,32,16", "150"));
+  NamedPool pool(text_run("gpt", "gpt:2,2,32,16", "400"));
   pool.expect_well(pool.train(2));
   const auto text_of = [&](const Words& more) {
     Words words = {"sample", "run", "--prompt", "the wh", "--length", "60"};
@@ -93,7 +93,7 @@ TEST(SampleCommand, writes_the_same_text_for_the_same_seed_and_has_learnt_its_wo
   EXPECT_EQ(text_of({"--temperature", "1.5", "--seed", "1"}), drawn);
   EXPECT_NE(text_of({"--temperature", "1.5", "--seed", "2"}), drawn);
   // Of a checkpoint that is named, as of the newest.
-  const std::string last = "run/checkpoints/step-000000150.safetensors";
+  const std::string last = "run/checkpoints/step-000000400.safetensors";
   EXPECT_EQ(text_of({"--temperature", "1.5", "--checkpoint", last}), drawn);
 }
 
@@ -135,7 +135,8 @@ TEST(ExportCommand, a_scripted_model_gives_in_python_what_an_evaluation_gives) {
                               "--batch", "16", "--slots", "4", "--steps", "30", "--learning-rate", "0.05"}});
     pool.python(
         "import numpy as n; r = n.random.RandomState(1); x = r.randn(512, 8).astype('f4') * 3 + 2\n"
-        "n.save('x.npy', x); n.save('y.npy', (x.sum(1) > 16).astype('i8') + 2 * (x[:, 0] > 2))");
+        "n.save('x.npy', x); n.save('y.npy', (x.sum(1) > 16).astype('i8') + 2 * (x[:, 0] > 2) + (x[:, 1] > "
+        "2))");
     pool.expect_well(pool.train(2));
     pool.expect_well(pool.start({"eval", "run", "--outputs", "outputs.npy"}));
     pool.expect_well(pool.start({"export", "run", "net.pt"}));

@@ -62,13 +62,16 @@ Result<std::vector<float>> scores_after(const TrainedRun& run, std::string_view 
   std::ranges::copy(bytes_of(window), bytes.begin());
   const Shape one{1, static_cast<std::int64_t>(tokens)};
   W5XDE_TRY(const Outputs outputs, run.engine->predict(run.state(), {{bytes, DType::u8, one}}));
-  const std::size_t classes = run.data->classes();
-  if (outputs.shape != Shape{1, static_cast<std::int64_t>(tokens), static_cast<std::int64_t>(classes)}) {
+  const std::size_t bytes_known = run.data->classes();
+  const auto given = outputs.shape.dims();
+  // A model may know more than bytes.
+  if (given.size() != 3 || given[1] != one[1] || static_cast<std::size_t>(given[2]) < bytes_known) {
     return invalid("{} gives {} for {} bytes, which is no score for each byte that may follow each",
                    run.config.model, outputs.shape.to_string(), tokens);
   }
-  const auto first = outputs.values.begin() + static_cast<std::ptrdiff_t>((window.size() - 1) * classes);
-  return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(classes));
+  const auto row =
+      std::span(outputs.values).subspan((window.size() - 1) * static_cast<std::size_t>(given[2]));
+  return std::vector<float>(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(bytes_known));
 }
 
 Status write_out(std::string_view bytes) {

@@ -40,14 +40,6 @@ std::optional<double> parse_dropout(std::string_view text) {
 
 }  // namespace
 
-at::Tensor Model::own_loss(Inputs, const at::Tensor&) {
-  TORCH_CHECK(false, "this model has no loss of its own");
-}
-
-void Model::save(const std::filesystem::path&) const {
-  TORCH_CHECK(false, "this model was not read from a file");
-}
-
 std::optional<std::int64_t> parse_size(std::string_view text) {
   std::int64_t size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
