@@ -107,12 +107,12 @@ TEST(DatasetTest, a_model_is_evaluated_on_data_like_that_it_was_trained_on) {
     write_file(folder / name, npy_file(npy_header(dtype, shape), elements));
     return (folder / name).string();
   };
-  const std::string labels = save("labels.npy", "|u1", "(2,)", "\0\1");
+  const std::string labels = save("labels.npy", "|u1", "(2,)", std::string("\0\1", 2));
   const std::string pixels = save("pixels.npy", "|u1", "(2, 1)", "ab");
   const std::string floats = save("floats.npy", "<f4", "(2, 1)", "abcdefgh");
   const std::string ids = save("ids.npy", "<i2", "(2, 1)", std::string("\1\0\2\0", 4));
   const std::string more_ids = save("more_ids.npy", "<i2", "(2, 1)", std::string("\1\0\3\0", 4));
-  const std::string more = save("more.npy", "|u1", "(2,)", "\0\2");
+  const std::string more = save("more.npy", "|u1", "(2,)", std::string("\0\2", 2));
   const auto refusal = [&](const std::string& trained, const std::string& evaluated) {
     return refusal_of(check_alike(*open("npy:" + trained), *open("npy:" + evaluated)));
   };

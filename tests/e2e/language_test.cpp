@@ -21,22 +21,24 @@ class LanguageTest : public testing::Test {
     words.resize(words.size() / 2 * 2);  // for those who take it for u16
     return words;
   }
-  static Pool pool_on(const std::string& data, const Words& more = {}) {
+  static Workload workload_on(const std::string& data, const Words& more = {}) {
     Workload workload{
         .name = "language",
         .flags = {"--model", W5XDE_TORCH_MODELS "/bytes.pt", "--data", data, "--batch", "4", "--slots", "4",
                   "--optimizer", "adam", "--learning-rate", "0.01", "--epochs", "3"}};
     workload.flags.insert(workload.flags.end(), more.begin(), more.end());
-    Pool pool(workload);
+    return workload;
+  }
+  static void write_text(const Pool& pool) {
     std::ofstream(pool.folder() / "text.txt", std::ios::binary) << text();
-    return pool;
   }
 };
 
 TEST_F(LanguageTest, one_node_and_three_train_it_on_text_to_the_same_bits_and_say_its_perplexity) {
   std::string hash;
   for (const unsigned nodes : {1u, 3u}) {
-    Pool pool = pool_on("text:text.txt,context=32");
+    Pool pool(workload_on("text:text.txt,context=32"));
+    write_text(pool);
     Process coordinator = pool.train(nodes);
     EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
     const auto summary = pool.summary();
@@ -60,7 +62,8 @@ TEST_F(LanguageTest, one_node_and_three_train_it_on_text_to_the_same_bits_and_sa
 
 TEST_F(LanguageTest, what_does_not_fit_is_refused_before_a_run_begins) {
   const auto refused = [](const std::string& data, const Words& more, const std::string& words) {
-    Pool pool = pool_on(data, more);
+    Pool pool(workload_on(data, more));
+    write_text(pool);
     Process process = pool.train(2);
     EXPECT_EQ(process.wait(), 2) << process.said();
     EXPECT_NE(process.said().find(words), std::string::npos) << process.said();
