@@ -88,7 +88,7 @@ std::uint64_t encoded_bytes_max(const GradientCodec& codec, const BlockLayout& l
   if (codec.kind == GradientKind::topk)
     return gradient::topk_bytes_max(layout.floats(), topk_count(codec, layout));
   if (codec.kind == GradientKind::powersgd) return gradient::powersgd_bytes(layout, codec.rank);
-  if (codec.kind > GradientKind::powersgd) return 0;  // a peer's word, and no codec
+  if (codec.kind > kGradientKindLast) return 0;  // a peer's word, and no codec
   return gradient::quantized_bytes(codec.kind, layout.floats());
 }
 
@@ -278,7 +278,7 @@ Status decode_gradient(Bytes encoded, const GradientCodec& codec, const BlockLay
     W5XDE_CHECK(gradient::decode_topk(encoded, gradient));
   } else if (codec.kind == GradientKind::powersgd) {
     W5XDE_CHECK(gradient::decode_powersgd(encoded, layout, codec.rank, gradient));
-  } else if (codec.kind > GradientKind::powersgd) {
+  } else if (codec.kind > kGradientKindLast) {
     return corrupt("a gradient through an unknown codec");
   } else {
     W5XDE_CHECK(gradient::dequantize(encoded, codec.kind, gradient));

@@ -37,6 +37,7 @@ enum class GradientKind : std::uint8_t {
   topk = 5,
   powersgd = 6,
 };
+inline constexpr GradientKind kGradientKindLast = GradientKind::powersgd;
 
 inline constexpr std::uint64_t kGradientChunk = 1024;
 
@@ -45,10 +46,12 @@ struct GradientCodec {
   double density = 0;      // topk: the part of all floats that travels
   std::uint32_t rank = 0;  // powersgd
 
-  bool stateless() const { return kind <= GradientKind::bf16; }
+  bool stateless() const {
+    return kind == GradientKind::none || kind == GradientKind::fp16 || kind == GradientKind::bf16;
+  }
   // Codes kGradientChunk floats after the other, each chunk by itself: a part of a block that begins with a
   // chunk is a part of its bytes.
-  bool by_chunks() const { return kind <= GradientKind::int8; }
+  bool by_chunks() const { return stateless() || kind == GradientKind::int8; }
   bool operator==(const GradientCodec&) const = default;
 };
 

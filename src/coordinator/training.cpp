@@ -133,7 +133,7 @@ bool Training::land(NodeId node, const Contribution& contribution, std::span<flo
 
 void Training::add(const Contribution& contribution, Reduction::Buffer values) {
   if (config_.mode == Mode::async) return waiting_.push_back({contribution, std::move(values)});
-  step_.answered(contribution.block);  // another node's, of the same slots
+  step_.answered(contribution.block);  // other nodes' copies of these slots are not needed
   const Sums sums{contribution.loss_sum, contribution.samples};
   const std::uint64_t floats = learner_->floats() - step_.taken();
   if (floats <= inline_floats_) {
@@ -174,7 +174,7 @@ void Training::take_step(Broadcast& broadcast) {
       },
       [this, commit] {
         learner_->give_back(std::move(commit->sum));
-        if (!commit->applied) return host_.diverged_because("the gradient's norm is not finite");
+        if (!commit->applied) return host_.diverged_because("the sum of its gradients is not finite");
         host_.step_taken(commit->sums);
       });
 }
@@ -218,7 +218,7 @@ void Training::apply_oldest() {
       },
       [this, update] {
         learner_->give_back(std::move(update->of.values));
-        if (!update->applied) return host_.diverged_because("the gradient's norm is not finite");
+        if (!update->applied) return host_.diverged_because("its gradient is not finite");
         host_.applied(update->of.contribution);
       });
 }

@@ -21,8 +21,9 @@ namespace w5xde {
 // one after the other.
 //
 // Work on many floats is done beside the loop, one piece at a time. Until it is done the training is busy:
-// nobody touches the learner, the step, and what nodes are shown. Work on few floats is done at once, so that
-// a small model does not pay for a change of threads. Loop thread only.
+// the loop leaves versions, the optimizer, the sums of the step and the broadcast alone. Contributions may go
+// on landing in their memory. Work on few floats is done at once, so that a small model does not pay for a
+// change of threads. Loop thread only.
 class Training {
  public:
   // A contribution with its floats.

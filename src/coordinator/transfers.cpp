@@ -50,10 +50,10 @@ Status Transfers::send_lease(Session& session, const Grant& grant, Batch batch) 
   const Round& round = pool_.round;
   const RunConfig& config = pool_.config;
   const bool train = grant.work == Work::train;
-  const bool now = !train || config.mode == Mode::async || grant.step == round.front_step();
-  if (now && session.version_sent() != learner().version()) W5XDE_CHECK(send_parameters(session));
+  const bool of_this_version = !train || config.mode == Mode::async || grant.step == round.front_step();
+  if (of_this_version && session.version_sent() != learner().version()) W5XDE_CHECK(send_parameters(session));
   // In sync the version of a step's parameters is known before they are: they are those of the step's number.
-  const std::uint64_t ahead = now ? 0 : grant.step - round.front_step();
+  const std::uint64_t ahead = of_this_version ? 0 : grant.step - round.front_step();
   return session.send_lease(grant, learner().version() + ahead, step_seed(config.seed, grant.step),
                             std::move(batch),
                             {.generic = config.transport.generic(),

@@ -70,7 +70,7 @@ Status Learner::restore(const BlockSource& blocks, const Counts& counts) {
 }
 
 double Learner::learning_rate() const {
-  const Pace pace = pace_.value_or(Pace{.schedule_step = optimizer_.steps()});
+  const Pace pace = pace_ ? *pace_ : Pace{.schedule_step = optimizer_.steps()};
   return options_.optimizer.learning_rate * options_.schedule.factor(pace.schedule_step) * pace.factor;
 }
 

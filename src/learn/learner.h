@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -93,7 +94,7 @@ class Learner {
   ThreadPool* pool_;
   std::uint64_t floats_;
   std::uint64_t fingerprint_;
-  std::uint64_t version_ = 0;
+  std::atomic<std::uint64_t> version_ = 0;  // a status may be asked for while a step is taken beside the loop
   std::optional<Pace> pace_;
   State state_;
   State other_;  // the version before, to be written over when nobody holds it

@@ -285,7 +285,7 @@ void Roster::choose_team(std::uint32_t step_slots) {
     if (member.standing == Standing::catching_up) member.standing = Standing::standby;
     member.standing = standing_of(member);
   }
-  // Steps take equally long, whoever's turn it is.
+  // Steps take equally long, whichever node's turn it is.
   if (changed && !team_rotates_) team_.changed();
 }
 

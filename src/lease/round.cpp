@@ -139,7 +139,7 @@ void Round::commit(Instant now) {
   const auto is_unused = [&](const auto& entry) {
     return entry.second.works() && entry.second.held.empty() && entry.second.pace.answered_at < begun;
   };
-  // However many they are, one of them is tried about equally often.
+  // They share the time, so that one of them is tried equally often, however many they are.
   const auto unused = static_cast<double>(std::ranges::count_if(roster_.members(), is_unused));
   for (auto& entry : roster_.members()) {
     if (is_unused(entry)) entry.second.pace.unused_seconds += seconds_of(now - begun) / unused;
@@ -266,6 +266,7 @@ std::vector<Share> Round::candidates(const Step& step, Instant now) const {
     const Pace& pace = member.pace;
     const Member::Holding holding = member.holding(step.work, step.number);
     Share share{.node = node,
+                // Until slots are measured, a slot counts as a second: see Share::seconds_per_slot.
                 .ready_seconds = static_cast<double>(holding.slots),
                 .holds_some = holding.leases > 0,
                 .cold = !pace.warm() && member.held.empty()};
@@ -284,8 +285,8 @@ std::vector<Share> Round::candidates(const Step& step, Instant now) const {
   return shares;
 }
 
-// How many more slots a node may be given now. What it holds of a later step cannot be answered before this
-// one is done: that is no reason to leave this one to others.
+// How many more slots a node may be given now. Leases of later steps do not use up room for this one: they
+// cannot be answered before this step is done.
 std::uint32_t Round::capacity_of(const Member& member, const Step& step, std::uint32_t lanes) const {
   std::uint32_t slots = 0, leases = 0;
   for (const Grant& grant : member.held) {
@@ -307,7 +308,7 @@ std::uint32_t Round::capacity_of(const Member& member, const Step& step, std::ui
   return static_cast<std::uint32_t>(std::clamp<double>(seconds_max / pace.seconds_per_slot, lanes, 1e6));
 }
 
-// It holds enough until it gets more: what is open is left for a node that turns out to have time for it.
+// It has enough work until its next lease; the rest stays open for others.
 bool Round::supplied(const Member& member, const Step& step) {
   const Member::Holding holding = member.holding(step.work, step.number);
   if (holding.first == nullptr) return false;
@@ -361,7 +362,7 @@ bool Round::lease_some(Share& share, Step& step, Instant now, std::vector<Grant>
   const std::uint32_t capacity = capacity_of(member, step, grant.lanes);
   if (share.slots == 0 || capacity == 0 || (!alone && supplied(member, step))) return false;
   const std::uint32_t slots = options_.grain > 0 ? options_.grain : std::min(portion, capacity);
-  // A node that has nothing to do takes what there is: others may leave it to this one.
+  // An idle node takes any block, even a small one.
   const std::uint32_t slots_min = member.holding(step.work, step.number).leases > 0 ? share.slots_min : 1;
   if (!step.ledger.lease(slots, grant, slots_min)) return false;
   share.slots -= std::min(share.slots, grant.block.slot_count);
@@ -474,7 +475,7 @@ void Round::help_stragglers(Instant now, std::vector<Grant>& grants) {
     Grant grant = next_grant(*helper, *straggler.step, now);
     grant.block = straggler.block;
     straggler.step->ledger.lease_again(grant);
-    slots_leased_again_ += straggler.block.slot_count;
+    if (straggler.step->work == Work::train) slots_leased_again_ += straggler.block.slot_count;
     give(grant, grants);
   }
 }

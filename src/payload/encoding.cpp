@@ -42,7 +42,7 @@ Result<Encoding> from_wire(const AnswerCoding& coding) {
               .density = static_cast<double>(coding.density),
               .rank = coding.rank};
   // The codec's own reader knows what makes one.
-  if (gradient.kind > GradientKind::powersgd || !parse_gradient_codec(to_string(gradient)).ok())
+  if (gradient.kind > kGradientKindLast || !parse_gradient_codec(to_string(gradient)).ok())
     return corrupt("gradient codec {} is not known", coding.gradient_kind);
   if (encoding.part_floats > 0 && (!gradient.by_chunks() || encoding.part_floats % kGradientChunk != 0))
     return corrupt("parts of {} floats of {}", encoding.part_floats, to_string(gradient));
