@@ -148,7 +148,7 @@ Status compare(const std::vector<std::string>& names) {
   const auto settings = settings_that_differ(runs);
   rows.insert(rows.end(), settings.begin(), settings.end());
   if (settings.empty()) rows.push_back({"the same settings"});
-  rows.push_back({});
+  rows.emplace_back();
   for (Row& row : results(runs)) rows.push_back(std::move(row));
   fmt::print("{}", table_text(rows));
   return {};
