@@ -105,23 +105,14 @@ class CoordinatorProcess {
     if (!options_.insecure && options_.nodes == 0) {
       log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
     }
-    W5XDE_TRY(CheckpointFile checkpoint,
-              first_checkpoint(folder, asked_.config, data, options_.device, *host_, log_));
-    std::optional<MappedFile> model_file;
-    if (std::filesystem::exists(folder.model_file())) {
-      W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
-    }
-    std::string loss = loss_of(asked_.config, checkpoint.info(), data);
-    W5XDE_CHECK(check_targets(asked_.config, loss));
+    W5XDE_TRY(RunMaterial material, material_of(folder, data));
     // Nodes come last: everything that could keep the run from beginning has been checked.
     if (options_.nodes > 0) {
       W5XDE_CHECK(start_nodes(coordinator->address().port));
     } else {
       host_.reset();  // a coordinator alone is small
     }
-    return train(
-        *coordinator, folder,
-        {std::move(checkpoint), data.train, data.evaluation, std::move(model_file), std::move(loss)});
+    return train(*coordinator, folder, std::move(material));
   }
   // Otherwise nothing of a new run is worth keeping.
   bool has_begun() const { return has_begun_; }
@@ -136,6 +127,20 @@ class CoordinatorProcess {
     if (needed.empty()) return false;
     log_.normal("{} is finished, at step {}. To go on, give {}", asked_.folder, newest->info().step, needed);
     return true;
+  }
+
+  // Everything that training begins with, checked.
+  Result<RunMaterial> material_of(const RunFolder& folder, const RunData& data) {
+    W5XDE_TRY(CheckpointFile checkpoint,
+              first_checkpoint(folder, asked_.config, data, options_.device, *host_, log_));
+    std::optional<MappedFile> model_file;
+    if (std::filesystem::exists(folder.model_file())) {
+      W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
+    }
+    std::string loss = loss_of(asked_.config, checkpoint.info(), data);
+    W5XDE_CHECK(check_targets(asked_.config, loss));
+    return RunMaterial{std::move(checkpoint), data.train, data.evaluation, std::move(model_file),
+                       std::move(loss)};
   }
 
   Status start_nodes(std::uint16_t port) {
