@@ -231,7 +231,7 @@ void Coordinator::checked(Training::Arrived arrived) {
   if (!status.ok() && status.error().kind == ErrorKind::diverged) {
     const Contribution& of = arrived.contribution;
     const Status data = samples_->check_finite(round_->step_slots(), of.step, of.block);
-    return fail(std::move(data.ok() ? status : data).error());
+    return fail(data.ok() ? status.error() : data.error());
   }
   session->close_unless(std::move(status));
   advance();
