@@ -270,14 +270,14 @@ Array targets_of(const Column& label, const Place& place) {
 
 }  // namespace
 
-Result<SharedDataset> open_csv(std::string_view text) {
-  W5XDE_TRY(const Place place, parse_place(text));
-  W5XDE_TRY(const MappedFile file, MappedFile::open(place.file));
-  W5XDE_TRY(const auto columns, read_columns(text_of(file.bytes()), place));
-  W5XDE_TRY(Array inputs, inputs_of(columns, place));
-  const auto label = std::ranges::find(columns, place.label, &Column::name);
-  if (label == columns.end()) return invalid("column '{}' is the label, and cannot be dropped", place.label);
-  Array targets = targets_of(*label, place);
+Result<SharedDataset> open_csv(std::string_view place) {
+  W5XDE_TRY(const Place parsed, parse_place(place));
+  W5XDE_TRY(const MappedFile file, MappedFile::open(parsed.file));
+  W5XDE_TRY(const auto columns, read_columns(text_of(file.bytes()), parsed));
+  W5XDE_TRY(Array inputs, inputs_of(columns, parsed));
+  const auto label = std::ranges::find(columns, parsed.label, &Column::name);
+  if (label == columns.end()) return invalid("column '{}' is the label, and cannot be dropped", parsed.label);
+  Array targets = targets_of(*label, parsed);
   std::vector<Array> all;
   all.push_back(std::move(inputs));
   return make_array_dataset(std::move(all), std::move(targets));

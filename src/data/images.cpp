@@ -174,28 +174,29 @@ Result<Size> check(const std::vector<Picture>& pictures, int side) {
 
 }  // namespace
 
-Result<SharedDataset> open_images(std::string_view text, Split split) {
-  W5XDE_TRY(Place place, parse_place(text));
-  if (!fs::is_directory(place.folder)) return invalid("there is no folder {}", place.folder.string());
-  const bool has_splits = fs::is_directory(place.folder / "train") && fs::is_directory(place.folder / "test");
+Result<SharedDataset> open_images(std::string_view place, Split split) {
+  W5XDE_TRY(const Place parsed, parse_place(place));
+  if (!fs::is_directory(parsed.folder)) return invalid("there is no folder {}", parsed.folder.string());
+  const bool has_splits =
+      fs::is_directory(parsed.folder / "train") && fs::is_directory(parsed.folder / "test");
   if (!has_splits && split == Split::test) return SharedDataset();
-  const std::vector<fs::path> classes = sorted(has_splits ? place.folder / "train" : place.folder, true);
+  const std::vector<fs::path> classes = sorted(has_splits ? parsed.folder / "train" : parsed.folder, true);
   if (classes.empty())
     return invalid("{} has no folders; it is to have one for each class, with its pictures in it",
-                   place.folder.string());
+                   parsed.folder.string());
   std::vector<Picture> pictures;
   for (std::uint32_t label = 0; label < classes.size(); ++label) {
     const fs::path folder =
-        split == Split::test ? place.folder / "test" / classes[label].filename() : classes[label];
+        split == Split::test ? parsed.folder / "test" / classes[label].filename() : classes[label];
     const auto files = fs::is_directory(folder) ? sorted(folder, false) : std::vector<fs::path>();
     if (files.empty())
       return invalid("{} has no PNG or JPEG files; remove the folder, or put the pictures of its class there",
                      folder.string());
     for (const fs::path& file : files) pictures.push_back({file, label});
   }
-  W5XDE_TRY(const Size size, check(pictures, place.side));
+  W5XDE_TRY(const Size size, check(pictures, parsed.side));
   return SharedDataset(std::make_shared<ImageFolder>(
-      std::move(pictures), static_cast<std::uint32_t>(classes.size()), size, place.side));
+      std::move(pictures), static_cast<std::uint32_t>(classes.size()), size, parsed.side));
 }
 
 }  // namespace w5xde

@@ -98,9 +98,9 @@ Result<LinkSpeed> parse_link_speed(std::string_view text) {
 std::string to_string(const LinkSpeed& link) {
   if (link.loopback()) return "loopback";
   const double bits = 8 * link.bytes_per_second;
-  const std::string rate = bits >= 1e9   ? fmt::format("{:.4g} Gbit/s", bits / 1e9)
-                           : bits >= 1e6 ? fmt::format("{:.4g} Mbit/s", bits / 1e6)
-                                         : fmt::format("{:.4g} kbit/s", bits / 1e3);
+  std::string rate = bits >= 1e9   ? fmt::format("{:.4g} Gbit/s", bits / 1e9)
+                     : bits >= 1e6 ? fmt::format("{:.4g} Mbit/s", bits / 1e6)
+                                   : fmt::format("{:.4g} kbit/s", bits / 1e3);
   if (link.round_trip_seconds == 0) return rate;
   return fmt::format("{}, round trip {:.4g} ms", rate, link.round_trip_seconds * 1e3);
 }

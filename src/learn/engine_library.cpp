@@ -15,11 +15,18 @@ namespace w5xde {
 
 namespace {
 
+// The loader gives addresses as numbers.
+template <class T>
+T* at_address(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 // Whether loading it wrote into segments that are read-only afterwards.
 bool has_text_relocations(const dl_phdr_info& object) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+    const std::uintptr_t at = object.dlpi_addr + object.dlpi_phdr[i].p_vaddr;
+    const auto* entry = at_address<const ElfW(Dyn)>(at);
     for (; entry->d_tag != DT_NULL; ++entry) {
       if (entry->d_tag == DT_TEXTREL) return true;
       if (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0) return true;
@@ -39,7 +46,7 @@ void let_go_of_read_only_pages() {
       if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
       const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
       const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
-      (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+      (void)madvise(at_address<void>(begin), end - begin, MADV_DONTNEED);
     }
     return 0;
   };
