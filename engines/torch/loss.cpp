@@ -15,7 +15,9 @@ Status check_loss(const ModelOptions& options, bool scripted) {
   if (options.loss == "auto") return {};
   if (options.loss == "cross-entropy") {
     if (options.classes > 0) return {};
-    return invalid("loss 'cross-entropy' needs data with classes; for other targets type --loss mse");
+    return invalid(
+        "loss 'cross-entropy' needs targets that are classes: store them as whole numbers, in NumPy "
+        "targets.astype('int64'). For values to predict type --loss mse");
   }
   if (options.loss == "bce" || options.loss == "mse") {
     if (options.classes == 0) return {};

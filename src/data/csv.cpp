@@ -268,6 +268,39 @@ Array targets_of(const Column& label, const Place& place) {
   return array_of(name, std::move(values), DType::f32, shape);
 }
 
+// "kind: flat, house, villa"; in the order in which they are numbered, or stand side by side as inputs.
+std::vector<std::string> legend_of(const std::vector<Column>& columns) {
+  std::vector<std::string> lines;
+  for (const Column& column : columns) {
+    if (!*column.is_category) continue;
+    std::vector<std::string> texts;
+    for (const auto& [text, number] : column.texts) texts.push_back(text);
+    lines.push_back(fmt::format("{}: {}", column.name, fmt::join(texts, ", ")));
+  }
+  return lines;
+}
+
+// Arrays, and what their numbers stand for.
+class Table final : public Dataset {
+ public:
+  Table(SharedDataset arrays, std::vector<std::string> legend)
+      : arrays_(std::move(arrays)), legend_(std::move(legend)) {}
+
+  std::uint64_t samples() const override { return arrays_->samples(); }
+  std::span<const Field> inputs() const override { return arrays_->inputs(); }
+  const Field& targets() const override { return arrays_->targets(); }
+  std::uint32_t classes() const override { return arrays_->classes(); }
+  std::vector<std::string> legend() const override { return legend_; }
+  Status gather(std::span<const std::uint32_t> numbers, std::span<const MutableBytes> inputs,
+                MutableBytes targets) const override {
+    return arrays_->gather(numbers, inputs, targets);
+  }
+
+ private:
+  SharedDataset arrays_;
+  std::vector<std::string> legend_;
+};
+
 }  // namespace
 
 Result<SharedDataset> open_csv(std::string_view place) {
@@ -280,7 +313,8 @@ Result<SharedDataset> open_csv(std::string_view place) {
   Array targets = targets_of(*label, parsed);
   std::vector<Array> all;
   all.push_back(std::move(inputs));
-  return make_array_dataset(std::move(all), std::move(targets));
+  W5XDE_TRY(SharedDataset arrays, make_array_dataset(std::move(all), std::move(targets)));
+  return SharedDataset(std::make_shared<Table>(std::move(arrays), legend_of(columns)));
 }
 
 }  // namespace w5xde

@@ -50,6 +50,17 @@ TEST_F(CsvTest, numbers_are_one_input_each_and_categories_one_for_each_text) {
   EXPECT_EQ(rows.targets, (std::vector<std::int64_t>{1, 0, 1}));
 }
 
+TEST_F(CsvTest, a_table_with_other_texts_is_not_alike) {
+  const std::string whole = "age,city,rent\n30,Rome,yes\n41.5,Bonn,no\n-2,Rome,yes\n";
+  const auto trained = open(whole, "?label=rent").value();
+  EXPECT_EQ(trained->legend(), (std::vector<std::string>{"city: Bonn, Rome", "rent: no, yes"}));
+  EXPECT_TRUE(check_alike(*trained, *open(whole, "?label=rent").value()).ok());
+  const auto other = open("age,city,rent\n30,Rome,yes\n41.5,Zug,no\n", "?label=rent").value();
+  EXPECT_NE(
+      check_alike(*trained, *other).error().message.find("there 'city: Bonn, Rome', here 'city: Rome, Zug'"),
+      std::string::npos);
+}
+
 TEST_F(CsvTest, a_label_of_numbers_with_a_fraction_is_a_value) {
   const auto data = open("x,y\n1,0.5\n2,3\n", "?label=y").value();
   EXPECT_EQ(data->classes(), 0u);

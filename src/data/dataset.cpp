@@ -1,5 +1,6 @@
 #include "data/dataset.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -115,6 +116,15 @@ Status check_alike(const Dataset& training, const Dataset& evaluation) {
   const auto describe = [](const Dataset::Field& field) {
     return fmt::format("{} {}", name_of(field.dtype), field.shape.to_string());
   };
+  const auto there = training.legend(), here = evaluation.legend();
+  for (std::size_t i = 0; i < std::min(there.size(), here.size()); ++i) {
+    if (there[i] != here[i])
+      return invalid(
+          "the numbers stand for other words than in training: there '{}', here '{}'. Evaluate on samples "
+          "that "
+          "have all of these texts, or hold some out of one file with --split",
+          there[i], here[i]);
+  }
   if (training.inputs().size() != evaluation.inputs().size())
     return invalid("evaluation samples have {} inputs, training samples {}; use data of one kind",
                    evaluation.inputs().size(), training.inputs().size());

@@ -4,7 +4,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "w5xde/result.h"
@@ -41,6 +43,10 @@ class Dataset {
   // How many classes the targets number, 0 … classes - 1: labels, or a vocabulary. 0 where targets are no
   // classes.
   virtual std::uint32_t classes() const = 0;
+
+  // What its numbers stand for, where its files say it in words: a line for each class or category,
+  // "kind: flat, house, villa". Sets with different lines are not alike.
+  virtual std::vector<std::string> legend() const { return {}; }
 
   // Copies the samples of these numbers, each below samples(), into memory of exactly their size: one piece
   // for each input, and the targets'. Numbers come in any order, and more than once.

@@ -25,6 +25,7 @@ class PartOfDataset final : public Dataset {
   std::span<const Field> inputs() const override { return whole_->inputs(); }
   const Field& targets() const override { return whole_->targets(); }
   std::uint32_t classes() const override { return whole_->classes(); }
+  std::vector<std::string> legend() const override { return whole_->legend(); }
   std::uint32_t number_in_whole(std::uint32_t number) const override {
     return whole_->number_in_whole(numbers_[number]);
   }

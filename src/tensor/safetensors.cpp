@@ -164,7 +164,7 @@ Result<SafetensorsContents> parse_safetensors(Bytes file) {
   ByteReader reader(file);
   const auto header_bytes = reader.read<std::uint64_t>();
   if (reader.exhausted() || header_bytes > kHeaderBytesMax)
-    return corrupt("this is not a safetensors file; safetensors.numpy.save_file writes one");
+    return corrupt("this is not a safetensors file; safetensors.torch.save_file writes one");
   if (header_bytes > reader.rest().size())
     return corrupt("the file ends within its header: that has {} bytes, the whole file {}; get it again",
                    header_bytes, file.size());

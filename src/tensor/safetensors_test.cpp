@@ -73,7 +73,7 @@ TEST(SafetensorsTest, each_way_to_be_wrong_is_refused_with_its_reason) {
     EXPECT_NE(refusal.find(expected), std::string::npos)
         << "'" << refusal << "' should say '" << expected << "'";
   };
-  says("", "this is not a safetensors file; safetensors.numpy.save_file writes one");
+  says("", "this is not a safetensors file; safetensors.torch.save_file writes one");
   says("x,y\n1.5,2\n3.5,4\n", "this is not a safetensors file");
   says(file_of(std::string(100, ' '), "").substr(0, 50),
        "ends within its header: that has 100 bytes, the whole file 50");

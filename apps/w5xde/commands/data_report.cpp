@@ -146,6 +146,7 @@ Result<std::string> data_report(const std::string& split, const Dataset& data, s
   const SampleField& targets = data.targets();
   field_line("targets", targets,
              data.classes() > 0 ? fmt::format("{} classes", grouped(data.classes())) : meaning_of(targets));
+  for (const std::string& line : data.legend()) text += fmt::format("  in order {}\n", line);
   W5XDE_TRY(const std::string classes, classes_text(data));
   text += classes;
   std::vector<std::uint32_t> numbers(std::min<std::uint64_t>(shown, data.samples()));

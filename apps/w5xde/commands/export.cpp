@@ -16,13 +16,12 @@ namespace {
 struct ExportCommand {
   TrainedRunOptions trained;
   std::filesystem::path file;
-  bool best = false;
 };
 
 // The checkpoint's floats by the names of the model's state dict: needs no engine.
 Status export_weights(const ExportCommand& options) {
   W5XDE_TRY(const RunFolder folder, RunFolder::look(options.trained.run));
-  W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(folder, options.trained.checkpoint));
+  W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(folder, options.trained));
   W5XDE_TRY(const Weights weights, weights_of(checkpoint));
   W5XDE_CHECK(write_safetensors(options.file, weights.tensors,
                                 {{"format", "pt"}, {"step", std::to_string(checkpoint.info().step)}}));
@@ -48,11 +47,7 @@ Status export_model(const ExportCommand& options) {
   return {};
 }
 
-Status export_run(ExportCommand options) {
-  if (options.best) {
-    W5XDE_TRY(const RunFolder folder, RunFolder::look(options.trained.run));
-    options.trained.checkpoint = folder.best_checkpoint();
-  }
+Status export_run(const ExportCommand& options) {
   const std::string ending = options.file.extension();
   if (ending == ".safetensors") return export_weights(options);
   if (ending == ".pt") return export_model(options);
@@ -71,8 +66,7 @@ void add_export(CLI::App& app, ExitCode& code) {
   options->trained.device = "cpu";
   command->add_option("RUN", options->trained.run, "The run folder")->required();
   command->add_option("FILE", options->file, "What to write: FILE.safetensors or FILE.pt")->required();
-  command->add_flag("--best", options->best,
-                    "The checkpoint with the lowest evaluation loss; else the newest");
+  add_best_flag(*command, options->trained);
   command->add_option("--engine", options->trained.engine, "The engine's shared library, for FILE.pt");
   command->footer(
       "Example:\n"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/errors.h"
 #include "commands/command.h"
 #include "commands/newest_checkpoint.h"
 #include "learn/engine_library.h"
@@ -29,9 +30,14 @@ Result<AlignedBuffer> state_of(const CheckpointFile& checkpoint, const ModelDesc
 
 }  // namespace
 
+void add_best_flag(CLI::App& command, TrainedRunOptions& options) {
+  command.add_flag("--best", options.best, "The checkpoint with the lowest evaluation loss; else the newest");
+}
+
 void add_trained_run_options(CLI::App& command, TrainedRunOptions& options) {
   command.add_option("RUN", options.run, "The run folder")->required();
   command.add_option("--checkpoint", options.checkpoint, "A file; by default the newest");
+  add_best_flag(command, options);
   add_device_flag(command, options.device);
   command.add_option("--engine", options.engine, "The engine's shared library");
 }
@@ -44,14 +50,19 @@ Result<RunConfig> config_of(const RunFolder& folder) {
   return config;
 }
 
-Result<CheckpointFile> checkpoint_of(const RunFolder& folder, const std::string& named) {
-  return named.empty() ? newest_checkpoint(folder) : CheckpointFile::open(named);
+Result<CheckpointFile> checkpoint_of(const RunFolder& folder, const TrainedRunOptions& options) {
+  if (!options.checkpoint.empty()) return CheckpointFile::open(options.checkpoint);
+  if (!options.best) return newest_checkpoint(folder);
+  if (std::filesystem::exists(folder.best_checkpoint()))
+    return CheckpointFile::open(folder.best_checkpoint());
+  return invalid("{} has no best checkpoint: it was never evaluated; leave --best out for the newest",
+                 folder.path().string());
 }
 
 Result<TrainedRun> load_trained_run(const TrainedRunOptions& options) {
   W5XDE_TRY(RunFolder folder, RunFolder::look(options.run));
   W5XDE_TRY(RunConfig config, config_of(folder));
-  W5XDE_TRY(CheckpointFile checkpoint, checkpoint_of(folder, options.checkpoint));
+  W5XDE_TRY(CheckpointFile checkpoint, checkpoint_of(folder, options));
   // The model is made as it was trained, whatever it is used on.
   W5XDE_TRY(RunData data, open_samples(config));
   W5XDE_TRY(const auto path, find_engine(options.engine));

@@ -21,11 +21,13 @@ namespace w5xde {
 // What --help of these commands has in common.
 struct TrainedRunOptions {
   std::string run;
-  std::string checkpoint;  // a file; empty: the newest
+  std::string checkpoint;  // a file; empty: the newest, or the best
+  bool best = false;
   std::string engine;
   std::string device = "auto";
 };
 void add_trained_run_options(CLI::App& command, TrainedRunOptions& options);
+void add_best_flag(CLI::App& command, TrainedRunOptions& options);
 
 struct TrainedRun {
   RunFolder folder;
@@ -42,8 +44,9 @@ struct TrainedRun {
 
 // The settings that RUN was given, as run.toml has them.
 Result<RunConfig> config_of(const RunFolder& folder);
-// The newest whole checkpoint, or the one that is named. Those that had to be skipped are told on stderr.
-Result<CheckpointFile> checkpoint_of(const RunFolder& folder, const std::string& named);
+// The checkpoint that the options ask for: a named file, the best, or the newest whole one. Those that had to
+// be skipped are told on stderr.
+Result<CheckpointFile> checkpoint_of(const RunFolder& folder, const TrainedRunOptions& options);
 Result<TrainedRun> load_trained_run(const TrainedRunOptions& options);
 
 }  // namespace w5xde
