@@ -13,7 +13,7 @@ namespace w5xde::torch_engine {
 
 namespace {
 
-// Held alone by a slot that draws, together by slots that do not.
+// Held alone by a slot that draws, together by slots that are watched.
 std::shared_mutex& generator_in_use() {
   static std::shared_mutex mutex;
   return mutex;
@@ -46,20 +46,20 @@ Drawing::GeneratorState Drawing::generator_state() {
   return {cpu->engine().data(), cpu->next_float_normal_sample(), cpu->next_double_normal_sample()};
 }
 
-Drawing::Drawing(bool draws, std::uint64_t seed, at::Device device) : draws_(draws) {
-  if (draws_) {
+Drawing::Drawing(Draws draws, std::uint64_t seed, at::Device device) : draws_(draws) {
+  if (draws_ == Draws::always) {
     generator_in_use().lock();
     seed_generator(seed, device);
-  } else {
+  } else if (draws_ == Draws::unknown) {
     generator_in_use().lock_shared();
     before_ = std::make_unique<const GeneratorState>(generator_state());
   }
 }
 
 Drawing::~Drawing() {
-  if (draws_) {
+  if (draws_ == Draws::always) {
     generator_in_use().unlock();
-  } else {
+  } else if (draws_ == Draws::unknown) {
     generator_in_use().unlock_shared();
   }
 }

@@ -110,7 +110,7 @@ class TorchEngine : public Engine {
   at::Tensor root_gradient_;
   std::optional<bool> training_;
   bool started_ = false;
-  bool draws_;  // whether forward() in training may draw: known, seen, or not to be seen on this device
+  Draws draws_;  // as the model says, or as it was seen
   // A node's first slot is a warm-up with zeros; the second has real samples.
   unsigned training_to_watch_ = 2, evaluations_to_watch_ = 2;
   std::optional<Error> refused_;  // for good: what forward() left behind is still there
@@ -186,7 +186,8 @@ TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, std::un
       description_(std::move(description)),
       samples_(options, *model_, device),
       root_gradient_(at::ones({}, at::TensorOptions().device(device))),
-      draws_(model_->draws() || !device.is_cpu()) {}
+      // Only the generator of CPUs can be watched.
+      draws_(model_->draws() == Draws::unknown && !device.is_cpu() ? Draws::always : model_->draws()) {}
 
 void TorchEngine::start() {
   const auto threads = static_cast<int>(std::max(1U, options_.threads));
@@ -365,7 +366,7 @@ Result<at::Tensor> TorchEngine::training_loss(std::span<const float> state, std:
     W5XDE_TRY(at::Tensor loss, watched_loss_of(outputs, training_to_watch_));
     if (!drawing.surprised()) return loss;
   }
-  draws_ = true;
+  draws_ = Draws::always;
   return training_loss(state, seed);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "drawing.h"
 #include "w5xde/engine.h"
 #include "w5xde/result.h"
 
@@ -49,7 +50,7 @@ class Model {
   virtual void train(bool training) = 0;
   // Whether forward() in training is known to draw random numbers. What is not known is found out by
   // watching.
-  virtual bool draws() const = 0;
+  virtual Draws draws() const = 0;
 
   // Writes the file that it could have been read from, with what its tensors hold now.
   virtual void save(const std::filesystem::path& file) const;

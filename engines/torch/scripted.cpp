@@ -50,7 +50,7 @@ class Scripted : public Model {
   at::Tensor forward(Inputs inputs) override { return run(inputs, nullptr); }
   at::Tensor own_loss(Inputs inputs, const at::Tensor& targets) override { return run(inputs, &targets); }
   void train(bool training) override { module_.train(training); }
-  bool draws() const override { return false; }  // nobody knows: the engine finds out
+  Draws draws() const override { return Draws::unknown; }
   at::Tensor buffer_now(std::size_t i) const override { return buffer_slots_[i].tensor(); }
   void bind_buffers() override;
   void save(const std::filesystem::path& file) const override { module_.save(file.string()); }

@@ -49,7 +49,7 @@ class Gpt : public Model {
     return at::mm((*norm_)(rows), tokens_.t()).view({samples, positions_.size(0), tokens_.size(0)});
   }
   void train(bool training) override { training_ = training; }
-  bool draws() const override { return dropout_ > 0; }
+  Draws draws() const override { return draws_if(dropout_ > 0); }
 
  private:
   double dropout_;

@@ -33,7 +33,7 @@ class ImageModel : public Model {
 
   at::Tensor forward(Inputs inputs) override { return net_->forward(inputs[0]); }
   void train(bool training) override { net_->train(training); }
-  bool draws() const override { return net_->draws(); }
+  Draws draws() const override { return draws_if(net_->draws()); }
 
  private:
   std::shared_ptr<Net> net_;

@@ -40,7 +40,7 @@ class Lstm : public Model {
     return net_.linear->forward(std::get<0>(net_.lstm->forward(net_.embedding->forward(inputs[0]))));
   }
   void train(bool training) override { net_.train(training); }
-  bool draws() const override { return false; }
+  Draws draws() const override { return Draws::never; }
 
  private:
   LstmNet net_;

@@ -34,7 +34,7 @@ class Mlp : public Model {
     return values;
   }
   void train(bool /*training*/) override {}
-  bool draws() const override { return false; }
+  Draws draws() const override { return Draws::never; }
 
  private:
   struct Layer {

@@ -62,7 +62,7 @@ class VisionTransformer : public Model {
     return (*head_)((*norm_)(classified));
   }
   void train(bool training) override { training_ = training; }
-  bool draws() const override { return dropout_ > 0; }
+  Draws draws() const override { return draws_if(dropout_ > 0); }
 
  private:
   double dropout_;
