@@ -140,11 +140,13 @@ TEST(ExportCommand, a_scripted_model_gives_in_python_what_an_evaluation_gives) {
     pool.expect_well(pool.train(2));
     pool.expect_well(pool.start({"eval", "run", "--outputs", "outputs.npy"}));
     pool.expect_well(pool.start({"export", "run", "net.pt"}));
+    pool.expect_well(pool.start({"export", "run", "net.torchscript"}));
     EXPECT_FALSE(std::filesystem::exists(pool.folder() / "net.pt.tmp"));
     pool.python(
         "import numpy as n, torch\n"
         "x = torch.from_numpy(n.load('x.npy')); outputs = n.load('outputs.npy')\n"
-        "net, first = torch.jit.load('net.pt'), torch.jit.load('run/model.pt').eval()\n"
+        "net, first = torch.jit.load('net.torchscript'), torch.jit.load('run/model.pt').eval()\n"
+        "assert all(a.equal(b) for a, b in zip(net.parameters(), torch.jit.load('net.pt').parameters()))\n"
         "assert not net.training\n"
         "with torch.no_grad(): here, before = net(x).numpy(), first(x).numpy()\n"
         "assert abs(here - outputs).max() < 1e-6, abs(here - outputs).max()\n"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -388,6 +389,23 @@ TEST(RecordTest, an_async_run_whose_patience_is_over_commits_what_is_out_and_end
   config.patience = 3;
   const Summary summary = ended_by_evaluations(config, 2);
   EXPECT_NE(summary.ending.find("brought no lower loss"), std::string::npos) << summary.ending;
+}
+
+// A coordinator alone may wait for hours.
+TEST(RecordTest, the_time_in_which_a_run_waits_for_its_nodes_is_not_of_its_training) {
+  SimPool pool(sim_config());
+  pool.start(1);
+  constexpr auto kWaiting = std::chrono::milliseconds(100);
+  const Instant begun = pool.loop().now();
+  bool waited = false;
+  pool.loop().after(kWaiting, [&] { waited = true; });
+  ASSERT_TRUE(pool.run_until([&] { return waited; }));
+  EXPECT_EQ(pool.coordinator().status().seconds, 0);
+  pool.add_nodes(1);
+  EXPECT_EQ(pool.run(), "ok");
+  const Summary summary = pool.coordinator().summary();
+  EXPECT_GT(summary.seconds, 0);
+  EXPECT_LE(summary.seconds, seconds_of(pool.loop().now() - begun - kWaiting));
 }
 
 }  // namespace

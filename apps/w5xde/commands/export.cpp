@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "commands/command.h"
 #include "commands/trained_run.h"
+#include "local_pool/run_model.h"
 #include "record/weights.h"
 #include "tensor/safetensors.h"
 
@@ -50,7 +51,7 @@ Status export_model(const ExportCommand& options) {
 Status export_run(const ExportCommand& options) {
   const std::string ending = options.file.extension();
   if (ending == ".safetensors") return export_weights(options);
-  if (ending == ".pt") return export_model(options);
+  if (is_named_as_script(options.file)) return export_model(options);
   return invalid(
       "{}: name the file FILE.safetensors for the weights, or FILE.pt for a TorchScript model with them",
       options.file.string());

@@ -11,6 +11,7 @@
 #include "coordinator/coordinator.h"
 #include "local_pool/batch_choice.h"
 #include "local_pool/engine_host.h"
+#include "local_pool/invitation.h"
 #include "local_pool/progress.h"
 #include "local_pool/run_model.h"
 #include "local_pool/run_request.h"
@@ -25,7 +26,6 @@ namespace {
 // Nodes of this machine end with this process. Should one not notice, it does not try for ever.
 constexpr unsigned kLocalAttemptsMax = 12;
 constexpr auto kNodesWatchedEvery = std::chrono::milliseconds(500);
-constexpr auto kInvitedEvery = std::chrono::seconds(30);
 
 // The run's newest checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so
 // that a run needs nothing but its folder.
@@ -243,17 +243,12 @@ class CoordinatorProcess {
     return command + (options_.insecure ? " --insecure" : "");
   }
 
-  // A coordinator alone says how to join it: when it begins, when its last node has left, and again and again
-  // while nobody is in.
   void invite_nodes(Coordinator& coordinator) {
     if (options_.nodes > 0 || coordinator.outcome() || stopped_) return;
-    if (!coordinator.status().nodes.empty()) {
-      invited_.reset();
-    } else if (!invited_ || loop_.now() - *invited_ >= kInvitedEvery) {
+    if (invitation_.due(!coordinator.status().nodes.empty(), loop_.now())) {
       Address address = coordinator.address();
       if (address.host == "0.0.0.0" || address.host == "::") address.host = host_name();
       log_.normal("waiting for nodes; join with: w5xde join {}", address.to_string());
-      invited_ = loop_.now();
     }
     loop_.after(kNodesWatchedEvery, [this, &coordinator] { invite_nodes(coordinator); });
   }
@@ -278,7 +273,7 @@ class CoordinatorProcess {
   std::vector<BatchTrial> trials_;  // where the batch was measured
   bool has_begun_ = false;
   bool stopped_ = false;
-  std::optional<Instant> invited_;   // since the last node left, nodes were invited
+  Invitation invitation_;
   std::optional<Error> local_end_;   // why the last node of this machine ended
   std::optional<Error> nodes_lost_;  // the same, and nobody else was in
 };

@@ -6,10 +6,13 @@
 
 namespace w5xde {
 
+bool is_named_as_script(const std::filesystem::path& file) {
+  const std::string ending = file.extension().string();
+  return ending == ".pt" || ending == ".pth" || ending == ".ts" || ending == ".torchscript";
+}
+
 bool is_script(const std::string& model) {
-  const std::string ending = std::filesystem::path(model).extension().string();
-  return ending == ".pt" || ending == ".pth" || ending == ".ts" || ending == ".torchscript" ||
-         std::filesystem::is_regular_file(model);
+  return is_named_as_script(model) || std::filesystem::is_regular_file(model);
 }
 
 ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device) {

@@ -11,8 +11,9 @@
 
 namespace w5xde {
 
-// Whether --model names a file: it is there, or its ending is one that TorchScript files have. Which ending a
-// file that is there has does not matter.
+// Whether its ending is one that TorchScript files have.
+bool is_named_as_script(const std::filesystem::path& file);
+// Whether --model names a file: it is there, whatever its ending is, or it is named as one.
 bool is_script(const std::string& model);
 // A run's model, for samples as this data has them.
 ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device);
