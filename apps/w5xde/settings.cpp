@@ -211,6 +211,8 @@ std::vector<Setting> training_settings(RunConfig& c) {
       setting("max-staleness", "async: a gradient counts in full while it is at most this many versions old",
               kFixed, c.max_staleness),
       setting("threads", "for one slot's arithmetic, on every node", kFixed, c.threads),
+      setting("compute", "matrix products and convolutions in f32, or bf16; parameters and gradients are f32",
+              kFixed, c.compute, parse_choice<DType>),
   };
 }
 

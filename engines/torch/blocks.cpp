@@ -34,19 +34,18 @@ void copy_in(const float* from, const at::Tensor& to) {
 }
 
 // Tile by tile, so that every block is read and written once.
-void store_sum(std::span<const float* const> values, std::uint64_t count, std::uint64_t offset,
-               Engine::Addends addends, std::span<float> out) {
+void store_sum(std::span<const float> values, std::uint64_t offset, Engine::Addends addends,
+               std::span<float> out) {
   constexpr std::uint64_t kTile = 4096;
   alignas(64) std::array<float, kTile> tile;
-  for (std::uint64_t first = 0; first < count; first += kTile) {
-    const std::uint64_t size = std::min(kTile, count - first);
-    const float* sum = values.back() + first;
-    const auto add = [&](const float* other) {
+  for (std::uint64_t first = 0; first < values.size(); first += kTile) {
+    const std::uint64_t size = std::min<std::uint64_t>(kTile, values.size() - first);
+    const float* sum = values.data() + first;
+    for (const float* addend : addends) {
+      const float* other = addend + offset + first;
       for (std::uint64_t k = 0; k < size; ++k) tile[k] = other[k] + sum[k];
       sum = tile.data();
-    };
-    if (values.size() == 2) add(values.front() + first);
-    for (const float* addend : addends) add(addend + offset + first);
+    }
     std::memcpy(out.data() + offset + first, sum, size * sizeof(float));
   }
 }

@@ -17,8 +17,9 @@ at::Tensor view_of(const float* memory, const at::Tensor& like);
 void copy_out(const at::Tensor& from, float* to);
 void copy_in(const float* from, const at::Tensor& to);
 
-// Stores the values of one slot or two, with what the addends have in their place, from float `offset` on.
-void store_sum(std::span<const float* const> values, std::uint64_t count, std::uint64_t offset,
-               Engine::Addends addends, std::span<float> out);
+// Stores a slot's values, with what the addends have in their place, from float `offset` on. `out` may be one
+// of the addends.
+void store_sum(std::span<const float> values, std::uint64_t offset, Engine::Addends addends,
+               std::span<float> out);
 
 }  // namespace w5xde::torch_engine

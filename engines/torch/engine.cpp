@@ -8,24 +8,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <malloc.h>
-#include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/variable.h>
 #include <torch/version.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "autocast.h"
 #include "blocks.h"
 #include "drawing.h"
+#include "gradients.h"
+#include "learn/engine_library.h"
 #include "loss.h"
 #include "model.h"
 #include "samples.h"
-#include "w5xde/no_gradient.h"
 
 namespace w5xde::torch_engine {
 
@@ -66,15 +65,17 @@ class TorchEngine : public Engine {
   const ModelDescription& description() const override { return description_; }
   bool uses_cores() const override { return device_.is_cpu(); }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
-  Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+  Result<Sums> compute(std::span<const float> state, const Slot& slot, Addends addends,
                        std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
   Result<Outputs> predict(std::span<const float> state, const SampleInputs& inputs) override;
   Status save_model(std::span<const float> state, const std::filesystem::path& file) override;
 
  private:
-  TorchEngine(const ModelOptions& options, at::Device device, std::unique_ptr<Model> model,
-              ModelDescription description);
+  TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device,
+              std::unique_ptr<Model> model, ModelDescription description);
+  // Of the model's own memory: every state brings the values.
+  void release_parameters();
 
   // What is not safe before a process forks, once.
   void start();
@@ -89,24 +90,18 @@ class TorchEngine : public Engine {
   Result<at::Tensor> watched_loss_of(at::Tensor& outputs, unsigned& times_to_look);
   // Of a slot in training, with this seed for what it draws.
   Result<at::Tensor> training_loss(std::span<const float> state, std::uint64_t seed);
-  void backward(const at::Tensor& loss, double scale);
-  // What a slot contributes, where autograd left it: in memory, one for each parameter and buffer.
-  struct Parts {
-    std::vector<at::Tensor> gradients;
-    std::vector<at::Tensor> changes;
-  };
-  Result<Sums> compute_slot(std::span<const float> state, const Slot& slot, Parts& parts);
-  std::vector<at::Tensor> take_gradients();
-  Result<std::vector<at::Tensor>> buffer_changes(std::span<const float> state);
-  void drop_gradients();
+  const at::Tensor& root_gradient(double scale);
+  Result<Sums> compute_slot(std::span<const float> state, const Slot& slot, const Destination& into);
+  Status store_buffer_changes(std::span<const float> state, const Destination& into);
 
   ModelOptions options_;
+  std::filesystem::path file_;  // of a TorchScript model
   at::Device device_;
   LossFunction loss_;
   std::unique_ptr<Model> model_;
   ModelDescription description_;
+  Gradients gradients_;
   SampleTensors samples_;
-  std::vector<at::Tensor> file_values_;  // parameters, then buffers, of a TorchScript file
   at::Tensor root_gradient_;
   std::optional<bool> training_;
   bool started_ = false;
@@ -155,6 +150,7 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
     at::set_num_threads(1);
     ModelOptions options = asked;
     W5XDE_TRY(const at::Device device, choose_device(options.device));
+    W5XDE_CHECK(check_compute(options.compute, device));
     const bool scripted = !file.empty();
     if (options.inputs.empty() || options.inputs.size() > kInputsMax)
       return invalid(fmt::format("samples with {} inputs; 1 to {}", options.inputs.size(), kInputsMax));
@@ -166,24 +162,21 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
     W5XDE_TRY(description.parameters, layout_of(model->parameters()));
     W5XDE_TRY(description.buffers, layout_of(model->buffers()));
     std::unique_ptr<TorchEngine> engine(
-        new TorchEngine(options, device, std::move(model), std::move(description)));
-    if (scripted) {
-      for (const auto* tensors : {&engine->model_->parameters(), &engine->model_->buffers()}) {
-        for (const auto& named : *tensors)
-          engine->file_values_.push_back(named.tensor.detach().cpu().clone());
-      }
-    }
+        new TorchEngine(options, file, device, std::move(model), std::move(description)));
+    engine->release_parameters();
     return std::unique_ptr<Engine>(std::move(engine));
   });
 }
 
-TorchEngine::TorchEngine(const ModelOptions& options, at::Device device, std::unique_ptr<Model> model,
-                         ModelDescription description)
+TorchEngine::TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device,
+                         std::unique_ptr<Model> model, ModelDescription description)
     : options_(options),
+      file_(std::move(file)),
       device_(device),
       loss_(options),
       model_(std::move(model)),
       description_(std::move(description)),
+      gradients_(model_->parameters(), description_.parameters),
       samples_(options, *model_, device),
       root_gradient_(at::ones({}, at::TensorOptions().device(device))),
       // Only the generator of CPUs can be watched.
@@ -214,6 +207,14 @@ void TorchEngine::start() {
   if (options_.threads > 1 || !device_.is_cpu()) at::globalContext().setDeterministicAlgorithms(true, true);
 }
 
+void TorchEngine::release_parameters() {
+  if (!device_.is_cpu()) return;
+  // The shape stays.
+  for (const auto& named : model_->parameters())
+    named.tensor.set_data(at::empty({}, at::kFloat).expand(named.tensor.sizes()));
+  if (description_.floats() * sizeof(float) >= kLargeModelBytes) malloc_trim(0);
+}
+
 Status TorchEngine::check_floats(std::size_t floats) const {
   if (floats == description_.floats()) return {};
   return invalid(fmt::format("a block of {} floats for a model of {}", floats, description_.floats()));
@@ -222,21 +223,18 @@ Status TorchEngine::check_floats(std::size_t floats) const {
 Status TorchEngine::initialise(std::uint64_t seed, std::span<float> state) {
   return without_exceptions("initialising the model", [&]() -> Status {
     W5XDE_CHECK(check_floats(state.size()));
-    std::vector<at::Tensor> values = file_values_;
-    if (values.empty()) {
-      at::manual_seed(
-          seed);  // as it is, so that torch.manual_seed(seed) and the same layers give the same model
-      W5XDE_TRY(const auto fresh, make_built_in(options_, at::kCPU));
-      for (const auto& named : fresh->parameters()) values.push_back(named.tensor);
-      for (const auto& named : fresh->buffers()) values.push_back(named.tensor);
-    }
+    // As it is, so that torch.manual_seed(seed) and the same layers give the same model.
+    at::manual_seed(seed);
+    ModelOptions options = options_;
+    W5XDE_TRY(const auto fresh,
+              file_.empty() ? make_built_in(options, at::kCPU) : load_scripted(options, file_, at::kCPU));
     std::ranges::fill(state, 0.0F);
-    auto value = values.begin();
-    float* block = state.data();
-    for (const auto& layout : {description_.parameters, description_.buffers}) {
-      for (const auto& entry : layout->entries()) copy_out((value++)->detach(), block + entry.offset);
-      block += layout->floats();
-    }
+    const auto copy = [](const std::vector<ModelTensor>& tensors, const BlockLayout& layout, float* block) {
+      for (std::size_t i = 0; i < tensors.size(); ++i)
+        copy_out(tensors[i].tensor.detach(), block + layout.entries()[i].offset);
+    };
+    copy(fresh->parameters(), *description_.parameters, state.data());
+    copy(fresh->buffers(), *description_.buffers, state.data() + description_.parameters->floats());
     return Status();
   });
 }
@@ -278,8 +276,12 @@ void TorchEngine::set_training(bool training) {
 
 Result<at::Tensor> TorchEngine::loss_of(at::Tensor& outputs) {
   const at::Tensor& targets = samples_.targets();
-  outputs =
-      loss_.is_own() ? model_->own_loss(samples_.inputs(), targets) : model_->forward(samples_.inputs());
+  {
+    const Autocast autocast(options_.compute, device_);
+    outputs =
+        loss_.is_own() ? model_->own_loss(samples_.inputs(), targets) : model_->forward(samples_.inputs());
+  }
+  if (options_.compute != DType::f32) outputs = outputs.to(at::kFloat);
   W5XDE_CHECK(loss_.check(outputs.sizes(), targets.sizes()));
   return loss_.tensor(outputs, targets);
 }
@@ -304,58 +306,38 @@ Result<at::Tensor> TorchEngine::watched_loss_of(at::Tensor& outputs, unsigned& t
   return *refused_;
 }
 
-void TorchEngine::backward(const at::Tensor& loss, double scale) {
+// A scalar of ones, were it not for the scale.
+const at::Tensor& TorchEngine::root_gradient(double scale) {
   if (device_.is_cpu()) {
     *root_gradient_.data_ptr<float>() = static_cast<float>(scale);
   } else {
     root_gradient_.fill_(scale);
   }
-  torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(loss)},
-                                                        {root_gradient_}, /*keep_graph=*/false,
-                                                        /*create_graph=*/false, /*accumulate_grad=*/true);
+  return root_gradient_;
 }
 
-// Autograd hands over the tensors that backward made: nothing is copied. Views of a contribution as gradients
-// would be added to instead: an operation for each, and twice the memory traffic. A parameter that the loss
-// does not depend on has none.
-std::vector<at::Tensor> TorchEngine::take_gradients() {
-  std::vector<at::Tensor> gradients;
-  for (const auto& named : model_->parameters()) {
-    at::Tensor gradient = named.tensor.grad();
-    if (!gradient.defined()) {
-      gradients.push_back(at::full(named.tensor.sizes(), kNoGradient, at::kFloat));
-      continue;
-    }
-    if (gradient.is_sparse()) gradient = gradient.to_dense();
-    gradients.push_back(gradient.to(at::kCPU, at::kFloat).contiguous());
-    if (gradient.numel() > 0) mark_gradient(*gradients.back().data_ptr<float>());
-  }
-  return gradients;
-}
-
-Result<std::vector<at::Tensor>> TorchEngine::buffer_changes(std::span<const float> state) {
+Status TorchEngine::store_buffer_changes(std::span<const float> state, const Destination& into) {
   const std::uint64_t first = description_.parameters->floats();
   const auto entries = description_.buffers->entries();
   const auto samples = static_cast<float>(samples_.count());
-  std::vector<at::Tensor> changes;
+  std::vector<float> change;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const at::Tensor after = model_->buffer_now(i);
     const std::uint64_t count = entries[i].shape.elements();
-    if (static_cast<std::uint64_t>(after.numel()) != count) {
-      return invalid(
-          fmt::format("buffer '{}' changed its shape to {}", entries[i].name, c10::str(after.sizes())));
+    change.assign(count, 0.0F);
+    if (samples > 0) {
+      const at::Tensor after = model_->buffer_now(i);
+      if (static_cast<std::uint64_t>(after.numel()) != count) {
+        return invalid(
+            fmt::format("buffer '{}' changed its shape to {}", entries[i].name, c10::str(after.sizes())));
+      }
+      copy_out(after.detach(), change.data());
+      const float* before = state.data() + first + entries[i].offset;
+      for (std::uint64_t k = 0; k < count; ++k) change[k] = samples * (change[k] - before[k]);
     }
-    changes.push_back(at::empty(after.sizes(), at::kFloat));
-    float* change = changes.back().data_ptr<float>();
-    copy_out(after.detach(), change);
-    const float* before = state.data() + first + entries[i].offset;
-    for (std::uint64_t k = 0; k < count; ++k) change[k] = samples * (change[k] - before[k]);
+    store_sum(change, first + entries[i].offset, into.addends, into.contribution);
   }
-  return changes;
-}
-
-void TorchEngine::drop_gradients() {
-  for (const auto& named : model_->parameters()) named.tensor.mutable_grad().reset();
+  description_.buffers->clear_padding(into.contribution.subspan(first));
+  return {};
 }
 
 Result<at::Tensor> TorchEngine::training_loss(std::span<const float> state, std::uint64_t seed) {
@@ -370,13 +352,12 @@ Result<at::Tensor> TorchEngine::training_loss(std::span<const float> state, std:
   return training_loss(state, seed);
 }
 
-Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot& slot, Parts& parts) {
+Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot& slot,
+                                       const Destination& into) {
   W5XDE_CHECK(samples_.load(slot.samples));
   if (samples_.count() == 0) {
-    for (const auto& named : model_->parameters())
-      parts.gradients.push_back(at::full(named.tensor.sizes(), kNoGradient, at::kFloat));
-    for (const auto& named : model_->buffers())
-      parts.changes.push_back(at::zeros(named.tensor.sizes(), at::kFloat));
+    gradients_.take_none(into);
+    W5XDE_CHECK(store_buffer_changes(state, into));
     return Sums{};
   }
   set_training(true);
@@ -384,41 +365,20 @@ Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot&
   W5XDE_TRY(const at::Tensor loss, training_loss(state, slot.seed));
   if (!loss.requires_grad()) return invalid("the loss does not depend on any trainable parameter");
   const double scale = loss_.factor(samples_.targets());
-  backward(loss, scale);
-  parts.gradients = take_gradients();
-  W5XDE_TRY(parts.changes, buffer_changes(state));
-  drop_gradients();
+  gradients_.take(loss, root_gradient(scale), into);
+  W5XDE_CHECK(store_buffer_changes(state, into));
   return Sums{.loss = loss.item<double>() * scale, .samples = static_cast<std::uint64_t>(samples_.count())};
 }
 
-Result<Sums> TorchEngine::compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+Result<Sums> TorchEngine::compute(std::span<const float> state, const Slot& slot, Addends addends,
                                   std::span<float> contribution) {
   auto computed = without_exceptions("computing a slot", [&]() -> Result<Sums> {
     start();
     W5XDE_CHECK(check_floats(state.size()));
     W5XDE_CHECK(check_floats(contribution.size()));
-    std::array<Parts, 2> parts;
-    W5XDE_TRY(Sums sums, compute_slot(state, slots[0], parts[0]));
-    if (slots.size() == 2) {
-      W5XDE_TRY(const Sums second, compute_slot(state, slots[1], parts[1]));
-      sums = add(sums, second);
-    }
-    const auto store = [&](std::vector<at::Tensor> Parts::*group, const BlockLayout& layout,
-                           std::uint64_t first) {
-      const auto entries = layout.entries();
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        std::array<const float*, 2> values{};
-        for (std::size_t k = 0; k < slots.size(); ++k) values[k] = (parts[k].*group)[i].data_ptr<float>();
-        store_sum({values.data(), slots.size()}, entries[i].shape.elements(), first + entries[i].offset,
-                  addends, contribution);
-      }
-      layout.clear_padding(contribution.subspan(first));
-    };
-    store(&Parts::gradients, *description_.parameters, 0);
-    store(&Parts::changes, *description_.buffers, description_.parameters->floats());
-    return sums;
+    return compute_slot(state, slot, {addends, contribution});
   });
-  drop_gradients();  // after an error too: what is left would be added to
+  if (!computed.ok()) gradients_.discard();
   return computed;
 }
 
@@ -450,6 +410,7 @@ Result<Outputs> TorchEngine::predict(std::span<const float> state, const SampleI
     bind(state);
     set_training(false);
     const at::NoGradGuard forward_only;
+    const Autocast autocast(options_.compute, device_);
     const at::Tensor given = model_->forward(samples_.inputs()).to(at::kCPU, at::kFloat).contiguous();
     W5XDE_TRY(const Shape shape, Shape::make({given.sizes().data(), given.sizes().size()}));
     if (shape.rank() == 0 || shape[0] != samples_.count())
@@ -461,7 +422,7 @@ Result<Outputs> TorchEngine::predict(std::span<const float> state, const SampleI
 
 Status TorchEngine::save_model(std::span<const float> state, const std::filesystem::path& file) {
   return without_exceptions("saving the model", [&]() -> Status {
-    if (file_values_.empty()) {
+    if (file_.empty()) {
       return invalid(fmt::format("'{}' is built in: no file holds it; export its weights: FILE.safetensors",
                                  options_.model));
     }

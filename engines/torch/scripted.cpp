@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "autocast.h"
 #include "fingerprint.h"
 #include "loss.h"
 
@@ -211,6 +212,7 @@ Status Scripted::place_arguments(const ModelOptions& options) {
 std::string Scripted::try_dims(const ModelOptions& options, at::Device device) {
   try {
     const at::NoGradGuard forward_only;
+    const Autocast autocast(options.compute, device);
     const auto zeros = [&](Dims dims, SampleField::Kind kind) {
       dims.insert(dims.begin(), 2);
       const at::ScalarType type = kind == SampleField::Kind::whole  ? at::kLong

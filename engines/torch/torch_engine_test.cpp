@@ -156,31 +156,8 @@ TEST(TorchEngine, a_contribution_is_added_to_the_sums_of_others_bit_for_bit) {
     // Into one of the addends, as nodes do.
     const float* addends[] = {near.values().data(), far.values().data()};
     const Slot slot{third.slot(), 3};
-    ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), {&slot, 1}, addends, far.values()).ok());
+    ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), slot, addends, far.values()).ok());
     EXPECT_EQ(far, expected);
-  }
-}
-
-TEST(TorchEngine, two_slots_come_to_the_sum_of_their_contributions_bit_for_bit) {
-  for (const Case& test : kCases) {
-    SCOPED_TRACE(test.model);
-    EngineOnTest on_test(test.model, test.shape, 5);
-    const Samples first(4, test.shape, 5, 1), second(3, test.shape, 5, 2), third(4, test.shape, 5, 3);
-    Sums first_sums, second_sums;
-    const Block left = on_test.contribution(first.slot(), 1, &first_sums);
-    const Block right = on_test.contribution(second.slot(), 2, &second_sums);
-    Block sum = on_test.contribution(third.slot(), 3);
-    Block expected = on_test.contribution(third.slot(), 3);
-    for (std::size_t i = 0; i < expected.values().size(); ++i) {
-      expected.values()[i] = expected.values()[i] + (left.values()[i] + right.values()[i]);
-    }
-    const Slot slots[] = {{first.slot(), 1}, {second.slot(), 2}};
-    const float* addends[] = {sum.values().data()};
-    const auto sums = on_test.engine->compute(on_test.state.values(), slots, addends, sum.values());
-    ASSERT_TRUE(sums.ok());
-    EXPECT_EQ(sum, expected);
-    EXPECT_EQ(sums->samples, 7u);
-    EXPECT_EQ(sums->loss, first_sums.loss + second_sums.loss);
   }
 }
 
@@ -420,6 +397,51 @@ TEST(TorchEngine, files_that_cannot_be_trained_are_refused) {
   EXPECT_EQ(shapes.message.find('\n'), std::string::npos);
   EXPECT_TRUE(contains(refused("mixed.pt", kEight, "cross-entropy", 6), "needs [2, 6]"));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep memory that was freed
+
+// This process's memory in bytes, now ("VmRSS") or at most since it was last reset ("VmHWM").
+std::uint64_t memory_in_use(const std::string& what) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(what + ":")) return std::stoull(line.substr(what.size() + 1)) * 1024;
+  }
+  ADD_FAILURE() << what;
+  return 0;
+}
+void reset_peak_memory() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+// 16 layers of 4 MB each.
+const char* const kLargeModel =
+    "mlp:1024,1024,1024,1024,1024,1024,1024,1024,1024,1024,1024,1024,1024,1024,1024,1024,1024";
+const Shape kLargeShape{1024};
+
+TEST(TorchEngine, holds_no_parameters_of_its_own_and_never_all_gradients_of_a_slot) {
+  const ModelOptions options = options_of(kLargeModel, kLargeShape, 1024);
+  const Samples samples(2, kLargeShape, 1024, 1);
+  {  // what the library allocates once
+    EngineOnTest small("mlp:8,6,5", kEight, 5);
+    small.contribution(Samples(2, kEight, 5, 1).slot());
+  }
+  const std::uint64_t before = memory_in_use("VmRSS");
+  const auto engine = torch_library().make(options, {}).value();
+  const std::uint64_t floats = engine->description().floats();
+  const std::uint64_t model_bytes = floats * sizeof(float);
+  EXPECT_LT(memory_in_use("VmRSS"), before + model_bytes / 8);
+
+  Block state(floats), contribution(floats);
+  std::ranges::fill(state.values(), 0.001F);
+  reset_peak_memory();
+  const std::uint64_t touched = memory_in_use("VmRSS");
+  ASSERT_TRUE(engine->compute(state.values(), samples.slot(), 1, contribution.values()).ok());
+  const float* const addends[] = {contribution.values().data()};
+  ASSERT_TRUE(engine->compute(state.values(), {samples.slot(), 2}, addends, contribution.values()).ok());
+  EXPECT_LT(memory_in_use("VmHWM"), touched + model_bytes / 2);
+}
+
+#endif
 
 TEST(TorchEngine, bad_samples_are_refused_and_the_next_slot_is_as_ever) {
   EngineOnTest mlp("mlp:8,6,5", kEight, 5);

@@ -87,12 +87,48 @@ TEST(ScriptedModel, a_parameter_that_the_loss_does_not_depend_on_has_no_gradient
   for (const char* name : {"always.weight", "always.bias", "sometimes.weight", "sometimes.bias"})
     EXPECT_TRUE(has_gradient(on_test.of(used, name)[0])) << name;
   // With one slot that uses it and one that does not, there is one.
-  const Slot slots[] = {{without.slot(), 1}, {with.slot(), 2}};
-  Block both(on_test.engine->description().floats());
-  ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), slots, {}, both.values()).ok());
+  Block both = on_test.contribution(without.slot());
+  const float* const addends[] = {both.values().data()};
+  ASSERT_TRUE(on_test.engine->compute(on_test.state.values(), {with.slot(), 2}, addends, both.values()).ok());
   EXPECT_TRUE(has_gradient(on_test.of(both, "sometimes.weight")[0]) && none(both, "never.bias"));
   // A slot without samples says nothing of any.
   EXPECT_TRUE(none(on_test.contribution(Samples(0, kEight, 5, 1).slot()), "always.weight"));
+}
+
+// A slot whose backward() fails has handed over some gradients, and has others left.
+TEST(ScriptedModel, a_backward_that_fails_is_an_error_and_the_next_slot_is_as_ever) {
+  EngineOnTest on_test("spoils.pt", kEight, 5), other("spoils.pt", kEight, 5);
+  const Samples good = samples_of(false, 1), bad = samples_of(true, 2);
+  const Block expected = other.contribution(good.slot());
+  Block block(on_test.engine->description().floats());
+  for (int round = 0; round < 3; ++round) {
+    const auto computed = on_test.engine->compute(on_test.state.values(), bad.slot(), 1, block.values());
+    ASSERT_FALSE(computed.ok());
+    EXPECT_NE(computed.error().message.find("modified by an inplace operation"), std::string::npos);
+    EXPECT_EQ(on_test.contribution(good.slot()), expected);
+  }
+}
+
+TEST(ScriptedModel, a_sparse_gradient_is_added_up_like_a_dense_one) {
+  const auto contribution_of = [](const std::string& model) {
+    EngineOnTest on_test(
+        ModelOptions{.model = model,
+                     .loss = "cross-entropy",
+                     .inputs = {{.name = "ids", .dtype = DType::i64, .shape = Shape{4}, .ids = 9}},
+                     .targets = {.name = "targets", .dtype = DType::i64, .shape = {}},
+                     .classes = 4});
+    const std::int64_t ids[] = {0, 3, 3, 8, 1, 3, 0, 0}, targets[] = {2, 1};
+    const SlotSamples samples{.inputs = {{std::as_bytes(std::span(ids)), DType::i64, Shape{2, 4}}},
+                              .targets = {std::as_bytes(std::span(targets)), DType::i64, Shape{2}}};
+    Block sum = on_test.contribution(samples);
+    const float* const addends[] = {sum.values().data()};
+    EXPECT_TRUE(on_test.engine->compute(on_test.state.values(), {samples, 1}, addends, sum.values()).ok());
+    return std::vector<float>(sum.values().begin(), sum.values().end());
+  };
+  const std::vector<float> sparse = contribution_of("sparse.pt"), dense = contribution_of("dense.pt");
+  ASSERT_EQ(sparse.size(), dense.size());
+  for (std::size_t i = 0; i < dense.size(); ++i) EXPECT_NEAR(sparse[i], dense[i], 1e-6F) << i;
+  EXPECT_TRUE(std::ranges::any_of(dense, [](float value) { return value != 0; }));
 }
 
 // Zeros are a gradient, wherever they come from.

@@ -24,6 +24,7 @@ class Softmax final : public Engine {
     if (options.ignore_index) return invalid("softmax counts every sample; leave out --ignore-index");
     if (options.loss != "auto" && options.loss != "cross-entropy")
       return invalid("softmax has one loss: --loss cross-entropy");
+    if (options.compute != DType::f32) return invalid("softmax computes in f32; leave out --compute");
     const Shape& sample = options.inputs[0].shape;
     const auto features = static_cast<std::int64_t>(sample.elements());
     const std::int64_t classes = options.classes;
@@ -45,16 +46,10 @@ class Softmax final : public Engine {
     return {};
   }
 
-  Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+  Result<Sums> compute(std::span<const float> state, const Slot& slot, Addends addends,
                        std::span<float> contribution) override {
     std::vector<float> sum(contribution.size());
-    W5XDE_TRY(Sums sums, add_gradient(state, slots[0].samples, sum));
-    if (slots.size() == 2) {
-      std::vector<float> second(sum.size());
-      W5XDE_TRY(const Sums more, add_gradient(state, slots[1].samples, second));
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += second[i];
-      sums = add(sums, more);
-    }
+    W5XDE_TRY(const Sums sums, add_gradient(state, slot.samples, sum));
     for (const float* addend : addends) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += addend[i];
     }

@@ -46,6 +46,8 @@ struct ModelOptions {
   std::optional<std::int64_t> ignore_index = {};
   unsigned threads = 1;         // for one slot's arithmetic
   std::string device = "auto";  // auto, cpu, cuda, mps
+  // What matrix products and convolutions are computed in: f32, or bf16. State and contributions are f32.
+  DType compute = DType::f32;
   // A model of more floats is refused, where that can be known before they are allocated: what a peer names
   // must not size memory.
   std::uint64_t floats_max = UINT64_MAX;
@@ -143,18 +145,18 @@ class Engine {
   // Sums of earlier slots, each of as many floats as a contribution.
   using Addends = std::span<const float* const>;
 
-  // What one slot contributes, or two (the first's + the second's), with the addends: `contribution` =
-  // addends[n - 1] + (… + (addends[0] + the slots')), each float rounded in that order. Adding where the
-  // gradients are at hand anyway saves passes over memory. `contribution` may be one of the addends. The
-  // returned sums are the slots' alone. A pure function of its arguments: every random draw comes from the
-  // slots' seeds. No memory may change during the call; between calls it may.
-  virtual Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+  // What a slot contributes, with the addends: `contribution` = addends[n - 1] + (… + (addends[0] + the
+  // slot's)), each float rounded in that order. Adding a gradient where it is made saves passes over memory.
+  // `contribution` may be one of the addends: read each float of them before it is written. The returned sums
+  // are the slot's alone. A pure function of its arguments: every random draw comes from the slot's seed. No
+  // other memory may change during the call; between calls it may. After an error `contribution` holds
+  // anything.
+  virtual Result<Sums> compute(std::span<const float> state, const Slot& slot, Addends addends,
                                std::span<float> contribution) = 0;
-  // One slot alone.
+  // Alone.
   Result<Sums> compute(std::span<const float> state, const SlotSamples& samples, std::uint64_t seed,
                        std::span<float> contribution) {
-    const Slot slot{samples, seed};
-    return compute(state, {&slot, 1}, {}, contribution);
+    return compute(state, Slot{samples, seed}, {}, contribution);
   }
 
   // With dropout off and buffers as they are.
@@ -178,7 +180,7 @@ using MakeEngine = Result<std::unique_ptr<Engine>>(const ModelOptions& options,
                                                    const std::filesystem::path& model_file);
 
 // Stands for everything above. A plug-in of another number is refused.
-inline constexpr std::uint32_t kEngineInterface = 7;
+inline constexpr std::uint32_t kEngineInterface = 8;
 
 }  // namespace w5xde
 

@@ -69,6 +69,7 @@ Offer make_offer(const std::string& run, const RunConfig& config, const RunMater
               .classes = material.data->classes(),
               .ignore_index = config.ignore_index,
               .threads = config.threads,
+              .compute = config.compute,
               .model_fingerprint = model_fingerprint,
               .newest_parameters = config.mode == Mode::async,
               .momentum = CodecChoice::nodes_gather_momentum(config) ? config.optimizer.momentum : 0,

@@ -187,6 +187,10 @@ Status Session::received_ready(Bytes head) {
   if (about.model_fingerprint != host_.run_offer()->model_fingerprint) {
     return incompatible("{} made another model of '{}'; update its w5xde", name(), host_.run_offer()->model);
   }
+  if (about.compute != host_.run_offer()->compute) {
+    return incompatible("this run computes in {} and {} in {}; update its w5xde",
+                        name_of(host_.run_offer()->compute), name(), name_of(about.compute));
+  }
   kept_.set_bytes_max(about.sample_cache_bytes);
   admission_.become_ready(std::move(about));
   // One contribution at a time, as large as the model at most, in whatever form; or what a codec kept of two.

@@ -95,6 +95,23 @@ TEST_F(SessionTest, a_connection_that_says_nothing_is_gone_within_ten_seconds) {
   EXPECT_TRUE(host_.is_gone);
 }
 
+// Such as one that is too old to know what it was offered: it would compute in f32 without a word.
+TEST_F(SessionTest, a_node_that_computes_in_another_type_than_the_run_is_refused) {
+  host_.offer->compute = DType::bf16;
+  greet("node");
+  peer_->say(FrameType::ready, Ready{.model_fingerprint = 7});
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(why(), "incompatible: this run computes in bf16 and n in f32; update its w5xde");
+}
+
+TEST_F(SessionTest, a_node_that_computes_in_the_run_s_type_is_taken) {
+  host_.offer->compute = DType::bf16;
+  greet("node");
+  peer_->say(FrameType::ready, Ready{.model_fingerprint = 7, .compute = DType::bf16});
+  loop_.run_for(milliseconds(1));
+  EXPECT_TRUE(session_->is_ready()) << why();
+}
+
 TEST_F(SessionTest, heartbeats_are_no_hello) {
   connect();
   for (int i = 0; i < 10; ++i) {

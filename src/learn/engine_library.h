@@ -25,6 +25,9 @@ class EngineLibrary {
   MakeEngine* make_;
 };
 
+// A model from this size on takes time to load and to touch: a node that stands by holds nothing of its size.
+inline constexpr std::uint64_t kLargeModelBytes = std::uint64_t{64} << 20;
+
 // What two sides compare before they exchange a model's state.
 std::uint64_t fingerprint_of(const ModelDescription& model);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "learn/seeds.h"
@@ -78,6 +79,17 @@ Status Computation::open_lanes(std::uint32_t lanes) {
   return {};
 }
 
+void Computation::prepare(std::uint32_t lanes) {
+  // If an engine cannot be made, a lease will fail too, and say why.
+  if (lanes > 1 && (!another_ || !open_lanes(lanes).ok())) return;
+  std::vector<Reduction::Buffer> touched(lanes);
+  for (auto& buffer : touched) {
+    buffer = take_buffer();
+    std::memset(buffer->data(), 0, floats_ * sizeof(float));
+  }
+  for (auto& buffer : touched) give_back(std::move(buffer));
+}
+
 // A lane that is free takes the next task.
 Status Computation::in_lanes(std::uint32_t lanes, std::size_t tasks, const Task& task) {
   std::atomic<std::size_t> next = 0;
@@ -113,41 +125,29 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
   return {};
 }
 
-// Two slots at a time. Sums wait on a stack, each of half as many slots as the one below. When a pair
-// completes a block, the waiting sums of that block are added in the same pass over memory. If the last block
-// is cut short, what still waits is added at the end, along the tree's right edge.
+// Sums wait on a stack, each of half as many slots as the one below. When a slot completes a block, the
+// waiting sums of that block are added where the slot's gradients are made, into the memory of one of them.
+// The last slot completes all blocks, also those that are cut short: along the tree's right edge.
 Result<Computation::Sum> Computation::add_up(Engine& engine, std::span<const Slot> slots,
                                              std::span<const float> state) {
   std::vector<Sum> waiting;
   std::vector<const float*> addends;
-  const std::size_t at_once = std::min<std::size_t>(2, slots.size());
-  for (std::size_t i = 0; i * at_once < slots.size(); ++i) {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
     // The block's own slots from 0 on have the same tree below them: the block is aligned.
-    const auto completed = static_cast<std::size_t>(std::countr_one(i));
+    const std::size_t completed =
+        i + 1 == slots.size() ? waiting.size() : static_cast<std::size_t>(std::countr_one(i));
     addends.clear();
-    for (std::size_t k = 1; k <= completed; ++k) {
+    for (std::size_t k = 1; k <= completed; ++k)
       addends.push_back(reinterpret_cast<const float*>(waiting[waiting.size() - k].values->data()));
-    }
     Sum next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
     const std::span<float> floats(reinterpret_cast<float*>(next.values->data()), floats_);
-    const auto pair = slots.subspan(i * at_once, std::min(at_once, slots.size() - i * at_once));
-    W5XDE_TRY(next.sums, engine.compute(state, pair, addends, floats));
+    W5XDE_TRY(next.sums, engine.compute(state, slots[i], addends, floats));
     for (std::size_t k = 0; k < completed; ++k) {
       next.sums = add(waiting.back().sums, next.sums);
       if (waiting.back().values) give_back(std::move(waiting.back().values));
       waiting.pop_back();
     }
     waiting.push_back(std::move(next));
-  }
-  while (waiting.size() > 1) {
-    Sum right = std::move(waiting.back());
-    waiting.pop_back();
-    const auto floats_of = [&](Sum& part) {
-      return std::span(reinterpret_cast<float*>(part.values->data()), floats_);
-    };
-    add_floats(floats_of(waiting.back()), floats_of(right), nullptr);
-    waiting.back().sums = add(waiting.back().sums, right.sums);
-    give_back(std::move(right.values));
   }
   return std::move(waiting.front());
 }

@@ -48,6 +48,10 @@ class Computation {
   Result<Computed> run(const Lease& lease, Bytes payload, std::span<const float> state,
                        std::uint32_t lanes = 1);
 
+  // Does ahead what the first lease would wait for: the engines of so many lanes, and memory that is touched.
+  // While it runs, it is the one caller.
+  void prepare(std::uint32_t lanes);
+
   // The memory of a contribution that is sent, to be used again.
   void give_back(Reduction::Buffer values);
 

@@ -162,6 +162,22 @@ TEST_F(ComputationTest, lanes_compute_at_the_same_time_each_with_an_engine_of_it
   EXPECT_EQ(made, 1);
 }
 
+TEST_F(ComputationTest, what_was_prepared_is_not_made_again_by_a_lease_and_changes_no_bit) {
+  const Computed expected = run({0, 8});
+  int made = 0;
+  Computation computation(engine_, clock_, [&] {
+    ++made;
+    return another();
+  });
+  computation.prepare(3);
+  EXPECT_EQ(made, 2);
+  const auto lease = sampled_lease(3, {0, 8});
+  const Computed computed = computation.run(lease.lease, lease.payload, state_, 3).value();
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(computed.lanes, 3u);
+  EXPECT_TRUE(std::ranges::equal(bytes_of_values(computed), bytes_of_values(expected)));
+}
+
 TEST_F(ComputationTest, who_cannot_make_another_engine_has_one_lane) {
   Computation computation(engine_, clock_);
   const auto made = sampled_lease(3, {0, 8});

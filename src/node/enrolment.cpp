@@ -1,6 +1,10 @@
 #include "node/enrolment.h"
 
+#include <malloc.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "base/errors.h"
@@ -137,6 +141,7 @@ Status Enrolment::received_model() {
 
 Ready Enrolment::describe_node(const Engine& engine) const {
   Ready ready{.model_fingerprint = offer_.model_fingerprint,
+              .compute = offer_.compute,
               .engine = engine.name(),
               .processor = processor_name(),
               .sample_cache_bytes = options_.sample_cache_bytes};
@@ -167,6 +172,7 @@ Status Enrolment::load(FindFile find_file) {
                            .ignore_index = offer_.ignore_index,
                            .threads = offer_.threads,
                            .device = options_.device,
+                           .compute = offer_.compute,
                            .floats_max = options_.machine.memory_bytes / (kModelBlocksMin * sizeof(float))};
   const auto loading = std::make_shared<Loading>();
   background_.run([this, model, find_file = std::move(find_file),
@@ -222,12 +228,19 @@ void Enrolment::warm_up(LoadedModel& loaded) const {
   if (bytes > kWarmUpBytesMax) return;
   const std::vector<std::byte> zeros(bytes);
   const std::uint64_t floats = loaded.engine->description().floats();
-  const Replica::State memory = loaded.replica->take();
-  std::fill_n(reinterpret_cast<float*>(memory->data()), floats, 0.0F);
-  const std::span<const float> state(reinterpret_cast<const float*>(memory->data()), floats);
+  // Zeros that nobody has written take no memory: the kernel has one page of them for all.
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::calloc(floats, sizeof(float)), &std::free);
+  if (!memory) return;
+  const std::span<const float> state(static_cast<const float*>(memory.get()), floats);
   // If this fails, a lease will fail too, and say why.
   auto computed = loaded.computation->run(lease, zeros, state);
-  if (computed.ok()) loaded.computation->give_back(std::move(computed->values));
+  if (!computed.ok()) return;
+  if (state.size_bytes() < kLargeModelBytes) {
+    loaded.computation->give_back(std::move(computed->values));
+  } else {
+    computed->values.reset();
+    malloc_trim(0);
+  }
 }
 
 }  // namespace w5xde

@@ -115,7 +115,15 @@ Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payloa
 Result<MutableBytes> Node::place_parameters(const FrameHeader& header, Bytes head) {
   if (!model_.replica) return corrupt("parameters before the model");
   W5XDE_TRY(Parameters parameters, decode_parameters(head, limits_));
+  if (!model_.replica->state() && parameters.first_float == 0) prepare_for_large_model();
   return model_.replica->place(header, std::move(parameters), receiver_);
+}
+
+// While its first parameters are on their way: until then a node holds nothing of the model's size, because
+// it may only stand by. The first lease comes behind this on the same thread, since its time is not known.
+void Node::prepare_for_large_model() {
+  if (model_.replica->shape().floats * sizeof(float) < kLargeModelBytes) return;
+  background_->run([this] { model_.computation->prepare(model_.lanes_max); });
 }
 
 Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {

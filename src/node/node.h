@@ -61,6 +61,7 @@ class Node final : private Connection::Owner {
 
   void enrolled(LoadedModel model);
   Result<MutableBytes> place_parameters(const FrameHeader& header, Bytes head);
+  void prepare_for_large_model();
   Result<MutableBytes> place_lease(const FrameHeader& header, Bytes head);
   Status check_room_for(std::uint64_t lease_bytes) const;
   Status received_lease(const FrameHeader& header, Bytes head, Bytes payload);

@@ -38,6 +38,18 @@ TEST_F(NodeTest, it_says_hello_and_is_ready_when_it_has_built_the_model_that_is_
   EXPECT_EQ(ready.processor, processor_name());
 }
 
+TEST_F(NodeTest, its_engine_computes_in_what_the_run_offers_and_it_says_so) {
+  world_.start();
+  Offer offer = world_.offer();
+  offer.compute = DType::bf16;
+  world_.peer->say(FrameType::hello, Hello{.role = "coordinator"});
+  world_.peer->say(FrameType::offer, offer);
+  const auto frame = world_.hear(FrameType::ready);
+  ASSERT_TRUE(frame.has_value()) << world_.peer->why();
+  EXPECT_EQ(decode_ready(frame->head, Limits{}).value().compute, DType::bf16);
+  EXPECT_EQ(world_.model.compute, DType::bf16);
+}
+
 TEST_F(NodeTest, it_says_for_how_many_like_it_its_machine_has_cores) {
   world_.options.machine = {.id = "cellar", .cores = 7};
   world_.options.threads = 2;

@@ -13,6 +13,7 @@
 #include "codec/gradient.h"
 #include "codec/lossless.h"
 #include "learn/global_batch.h"
+#include "w5xde/dtype.h"
 #include "w5xde/result.h"
 
 namespace w5xde {
@@ -64,6 +65,8 @@ inline constexpr Named<Loss> kNames<Loss>[] = {{Loss::automatic, "auto"},
                                                {Loss::bce, "bce"},
                                                {Loss::mse, "mse"},
                                                {Loss::own, "own"}};
+template <>
+inline constexpr Named<DType> kNames<DType>[] = {{DType::f32, "f32"}, {DType::bf16, "bf16"}};
 template <>
 inline constexpr Named<Serialization> kNames<Serialization>[] = {{Serialization::direct, "direct"},
                                                                  {Serialization::generic, "generic"}};

@@ -21,6 +21,7 @@ void expect_read_back(Result<Choice> (*parse)(std::string_view),
 TEST(Choices, every_choice_is_printed_as_it_is_read) {
   expect_read_back(parse_choice<Loss>, {"auto", "cross-entropy", "bce", "mse", "own"});
   expect_read_back(parse_ignore_index, {"none", "-100", "0", "255"});
+  expect_read_back(parse_choice<DType>, {"f32", "bf16"});
   expect_read_back(parse_choice<Serialization>, {"direct", "generic"});
   expect_read_back(parse_choice<SampleCaching>, {"auto", "on", "off"});
   expect_read_back(parse_choice<WhoWorks>, {"auto", "all"});

@@ -45,6 +45,7 @@ struct RunConfig {
   double clip_norm = 0;  // 0: no clipping
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;
+  DType compute = DType::f32;  // what engines compute matrix products in; f32 or bf16
   Transport transport;
   bool turns = true;  // nodes that share a machine's cores take turns
 

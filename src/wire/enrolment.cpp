@@ -26,6 +26,7 @@ constexpr auto kOffer = [](auto& field, auto& offer) {
   field("classes", offer.classes);
   field("ignore_index", offer.ignore_index);
   field("threads", offer.threads);
+  field("compute", offer.compute);
   field("model_fingerprint", offer.model_fingerprint);
   field("newest_parameters", offer.newest_parameters);
   field("momentum", offer.momentum);
@@ -38,6 +39,7 @@ constexpr auto kOffer = [](auto& field, auto& offer) {
 
 constexpr auto kReady = [](auto& field, auto& ready) {
   field("model_fingerprint", ready.model_fingerprint);
+  field("compute", ready.compute);
   field("engine", ready.engine);
   field("processor", ready.processor);
   field("sample_cache_bytes", ready.sample_cache_bytes);

@@ -31,6 +31,7 @@ struct Offer {
   std::uint32_t classes = 0;
   std::optional<std::int64_t> ignore_index;
   std::uint32_t threads = 1;
+  DType compute = DType::f32;           // what engines compute matrix products in
   std::uint64_t model_fingerprint = 0;  // the node's must be equal
   bool newest_parameters = false;       // async: leases are computed with the newest parameters at hand
   double momentum = 0;                  // that nodes apply to what a sparse codec holds back
@@ -49,6 +50,7 @@ inline constexpr std::uint64_t kSampleCacheBytes = 256 * kMiB;
 
 struct Ready {
   std::uint64_t model_fingerprint = 0;
+  DType compute = DType::f32;            // as offered; a node of before bf16 does not say it
   std::string engine;                    // "torch 1.13.1 cpu"
   std::string processor;                 // for equal bits, this should be equal too
   std::uint64_t sample_cache_bytes = 0;  // for cached samples

@@ -36,6 +36,7 @@ TEST(Enrolment, an_offer_arrives_as_it_was_sent) {
                     .classes = 10,
                     .ignore_index = -100,
                     .threads = 2,
+                    .compute = DType::bf16,
                     .model_fingerprint = UINT64_MAX,
                     .newest_parameters = true,
                     .momentum = 0.9,
@@ -49,6 +50,7 @@ TEST(Enrolment, an_offer_arrives_as_it_was_sent) {
 
 TEST(Enrolment, a_ready_arrives_as_it_was_sent) {
   const Ready ready{.model_fingerprint = 7,
+                    .compute = DType::bf16,
                     .engine = "torch 1.13.1 cpu",
                     .processor = "abacus",
                     .sample_cache_bytes = 1u << 30,

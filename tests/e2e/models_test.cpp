@@ -55,6 +55,11 @@ class NamedPool : public Pool {
   }
 };
 
+Workload in_bf16(Workload run) {
+  run.flags.insert(run.flags.end(), {"--compute", "bf16"});
+  return run;
+}
+
 class NamedModelTest : public testing::TestWithParam<Workload> {};
 
 TEST_P(NamedModelTest, is_trained_to_the_same_bits_by_one_three_and_seven_nodes) {
@@ -73,6 +78,7 @@ TEST_P(NamedModelTest, is_trained_to_the_same_bits_by_one_three_and_seven_nodes)
 
 INSTANTIATE_TEST_SUITE_P(Models, NamedModelTest,
                          testing::Values(text_run("gpt", "gpt:2,2,16,16,dropout=0.1", "30"),
+                                         in_bf16(text_run("gpt_bf16", "gpt:2,2,16,16,dropout=0.1", "30")),
                                          text_run("lstm", "lstm:2,16", "20"),
                                          image_run("vit", "vit:7,2,2,16,dropout=0.1", "20"),
                                          image_run("resnet18", "resnet18", "2")),

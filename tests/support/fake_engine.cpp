@@ -65,16 +65,10 @@ Result<Sums> FakeEngine::compute_slot(std::span<const float> state, const Slot& 
   return sums;
 }
 
-Result<Sums> FakeEngine::compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+Result<Sums> FakeEngine::compute(std::span<const float> state, const Slot& slot, Addends addends,
                                  std::span<float> contribution) {
   std::vector<float> sum(contribution.size());
-  W5XDE_TRY(Sums sums, compute_slot(state, slots[0], sum));
-  if (slots.size() == 2) {
-    std::vector<float> second(contribution.size());
-    W5XDE_TRY(const Sums second_sums, compute_slot(state, slots[1], second));
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = sum[i] + second[i];
-    sums = add(sums, second_sums);
-  }
+  W5XDE_TRY(const Sums sums, compute_slot(state, slot, sum));
   for (const float* addend : addends) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = addend[i] + sum[i];
   }

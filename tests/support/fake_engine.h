@@ -32,7 +32,7 @@ class FakeEngine final : public Engine {
   bool uses_cores() const override { return true; }
   Status initialise(std::uint64_t seed, std::span<float> state) override;
   using Engine::compute;
-  Result<Sums> compute(std::span<const float> state, std::span<const Slot> slots, Addends addends,
+  Result<Sums> compute(std::span<const float> state, const Slot& slot, Addends addends,
                        std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
 

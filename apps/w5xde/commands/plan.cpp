@@ -110,7 +110,7 @@ Status time_slots(const PlanOptions& options, const Workbench& bench, Situation&
   const unsigned lanes =
       situation.one_machine() ? std::min({situation.nodes, situation.cores, Machine::here().cores}) : 1;
   W5XDE_TRY(const LaneFigures figures,
-            compute_in_lanes(bench, {.lanes = lanes, .seconds = options.seconds, .slots_at_once = 2}));
+            compute_in_lanes(bench, {.lanes = lanes, .seconds = options.seconds, .slots_added_up = 2}));
   situation.slot_seconds = lanes / figures.slots_per_second;
   situation.engine_bytes = figures.memory_bytes;
   return {};

@@ -39,7 +39,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SampleField, name, dtype, shape, pixels, ids)
 static void to_json(json& out, const ModelOptions& model) {
   out = {{"model", model.model},     {"loss", model.loss},       {"inputs", model.inputs},
          {"targets", model.targets}, {"classes", model.classes}, {"threads", model.threads},
-         {"device", model.device}};
+         {"device", model.device},   {"compute", model.compute}};
   if (model.ignore_index) out["ignore_index"] = *model.ignore_index;
 }
 static void from_json(const json& in, ModelOptions& model) {
@@ -51,6 +51,7 @@ static void from_json(const json& in, ModelOptions& model) {
   if (in.contains("ignore_index")) model.ignore_index = in.at("ignore_index").get<std::int64_t>();
   in.at("threads").get_to(model.threads);
   in.at("device").get_to(model.device);
+  in.at("compute").get_to(model.compute);
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::NewRun, model, model_file, seed, init, data, batch, checkpoint)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)

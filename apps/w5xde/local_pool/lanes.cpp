@@ -30,16 +30,13 @@ Result<double> lane(const Workbench& bench, const LaneOptions& options) {
   Batches batches(bench.data,
                   {.samples = bench.data->samples(), .batch = bench.config.batch, .seed = bench.config.seed});
   std::uint64_t slots = 0;
-  std::vector<Batch> made;
-  std::vector<Slot> pair;
+  const float* const earlier[] = {gradient.data()};
   const auto compute = [&]() -> Status {
-    made.clear();
-    pair.clear();
-    for (unsigned i = 0; i < options.slots_at_once; ++i, ++slots) {
-      W5XDE_TRY(made.emplace_back(), batches.make(slots % batches.sampler().slots_per_epoch(), 1));
-      pair.push_back({made.back().samples(), slot_seed(1, 0)});
+    for (unsigned i = 0; i < options.slots_added_up; ++i, ++slots) {
+      W5XDE_TRY(const Batch batch, batches.make(slots % batches.sampler().slots_per_epoch(), 1));
+      const Engine::Addends addends = i == 0 ? Engine::Addends() : Engine::Addends(earlier);
+      W5XDE_CHECK(engine->compute(parameters, {batch.samples(), slot_seed(1, 0)}, addends, gradient));
     }
-    W5XDE_CHECK(engine->compute(parameters, pair, {}, gradient));
     return {};
   };
   for (int warm_up = 0; warm_up < 3; ++warm_up) W5XDE_CHECK(compute());

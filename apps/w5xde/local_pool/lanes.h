@@ -27,7 +27,7 @@ struct Workbench {
 struct LaneOptions {
   unsigned lanes = 1;
   double seconds = 1;
-  unsigned slots_at_once = 1;  // or 2, as nodes compute them
+  unsigned slots_added_up = 1;  // each time anew: nodes add up several
 };
 struct LaneFigures {
   double slots_per_second = 0;     // of all lanes

@@ -23,7 +23,8 @@ ModelOptions model_options(const RunConfig& config, const Dataset& data, const s
           .classes = data.classes(),
           .ignore_index = config.ignore_index,
           .threads = config.threads,
-          .device = device};
+          .device = device,
+          .compute = config.compute};
 }
 
 std::filesystem::path default_model_cache() {

@@ -144,6 +144,39 @@ class SometimesDrops(nn.Module):
         return self.layer(inputs)
 
 
+class Spoils(nn.Module):
+    """Batches with a positive sum overwrite what backward() needs, behind a layer whose gradient is made before."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.last = nn.Linear(8, 5)
+
+    def forward(self, inputs):
+        values = torch.exp(self.first(inputs))
+        outputs = self.last(values * 2)
+        if bool(inputs.sum() > 0):
+            values.add_(1.0)
+        return outputs
+
+
+def normalised():
+    return nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 16), nn.GroupNorm(4, 16),
+                         nn.ReLU(), nn.Linear(16, 5))
+
+
+class Bag(nn.Module):
+    """The sum of embeddings of four ids: four classes."""
+
+    def __init__(self, sparse: bool):
+        super().__init__()
+        torch.manual_seed(11)
+        self.embedding = nn.Embedding(9, 4, sparse=sparse)
+
+    def forward(self, ids):
+        return self.embedding(ids).sum(1)
+
+
 class Recurrent(nn.Module):
     """[4, 6] in: four steps of six numbers."""
 
@@ -252,6 +285,10 @@ def main(folder):
     torch.jit.script(nn.Conv2d(1, 3, 3, padding=1)).save(str(folder / "per_pixel.pt"))
     torch.jit.script(nn.Linear(6, 3)).save(str(folder / "linear.pt"))
     torch.jit.script(nn.Linear(8, 5).double()).save(str(folder / "double.pt"))
+    torch.jit.script(Spoils()).save(str(folder / "spoils.pt"))
+    torch.jit.script(normalised()).save(str(folder / "normalised.pt"))
+    torch.jit.script(Bag(sparse=True)).save(str(folder / "sparse.pt"))
+    torch.jit.script(Bag(sparse=False)).save(str(folder / "dense.pt"))
     (folder / "text.pt").write_text("not a TorchScript file\n")
 
     torch.manual_seed(8)
