@@ -70,7 +70,8 @@ class TorchEngine : public Engine {
                        std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
   Result<Outputs> predict(std::span<const float> state, const SampleInputs& inputs) override;
-  Status save_model(std::span<const float> state, const std::filesystem::path& file) override;
+  Status save_model(std::span<const float> state, const std::filesystem::path& file,
+                    std::span<const std::string> frozen) override;
 
  private:
   TorchEngine(const ModelOptions& options, at::Device device, std::unique_ptr<Model> model,
@@ -148,6 +149,27 @@ Status check_vocabulary(const ModelOptions& options, const Model& model) {
   return {};
 }
 
+// The model, and whether it is from a TorchScript file.
+struct Made {
+  std::unique_ptr<Model> model;
+  bool scripted = false;
+};
+
+Result<Made> make_model(ModelOptions& options, const std::filesystem::path& file, at::Device device) {
+  std::optional<SafetensorsFile> frozen;
+  if (!file.empty()) {
+    auto opened = SafetensorsFile::open(file);
+    if (opened.ok() && opened->contents().metadata.contains(kFrozenWord)) frozen = *std::move(opened);
+  }
+  Made made{.model = nullptr, .scripted = !file.empty() && !frozen};
+  W5XDE_CHECK(check_loss(options, made.scripted));
+  if (options.loss == "auto" && !made.scripted) options.loss = usual_loss(options.classes);
+  W5XDE_TRY(made.model,
+            made.scripted ? load_scripted(options, file, device) : make_built_in(options, device));
+  if (frozen) W5XDE_CHECK(made.model->freeze(frozen->contents().tensors));
+  return made;
+}
+
 Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
                                                   const std::filesystem::path& file) {
   return without_exceptions("making the model", [&]() -> Result<std::unique_ptr<Engine>> {
@@ -155,19 +177,16 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
     at::set_num_threads(1);
     ModelOptions options = asked;
     W5XDE_TRY(const at::Device device, choose_device(options.device));
-    const bool scripted = !file.empty();
     if (options.inputs.empty() || options.inputs.size() > kInputsMax)
       return invalid(fmt::format("samples with {} inputs; 1 to {}", options.inputs.size(), kInputsMax));
-    W5XDE_CHECK(check_loss(options, scripted));
-    if (options.loss == "auto" && !scripted) options.loss = usual_loss(options.classes);
-    W5XDE_TRY(auto model, scripted ? load_scripted(options, file, device) : make_built_in(options, device));
-    W5XDE_CHECK(check_vocabulary(options, *model));
+    W5XDE_TRY(Made made, make_model(options, file, device));
+    W5XDE_CHECK(check_vocabulary(options, *made.model));
     ModelDescription description{.loss = options.loss};
-    W5XDE_TRY(description.parameters, layout_of(model->parameters()));
-    W5XDE_TRY(description.buffers, layout_of(model->buffers()));
+    W5XDE_TRY(description.parameters, layout_of(made.model->parameters()));
+    W5XDE_TRY(description.buffers, layout_of(made.model->buffers()));
     std::unique_ptr<TorchEngine> engine(
-        new TorchEngine(options, device, std::move(model), std::move(description)));
-    if (scripted) {
+        new TorchEngine(options, device, std::move(made.model), std::move(description)));
+    if (made.scripted) {
       for (const auto* tensors : {&engine->model_->parameters(), &engine->model_->buffers()}) {
         for (const auto& named : *tensors)
           engine->file_values_.push_back(named.tensor.detach().cpu().clone());
@@ -227,7 +246,11 @@ Status TorchEngine::initialise(std::uint64_t seed, std::span<float> state) {
       at::manual_seed(
           seed);  // as it is, so that torch.manual_seed(seed) and the same layers give the same model
       W5XDE_TRY(const auto fresh, make_built_in(options_, at::kCPU));
-      for (const auto& named : fresh->parameters()) values.push_back(named.tensor);
+      const auto entries = description_.parameters->entries();
+      for (const auto& named : fresh->parameters()) {  // in the same order, and those that are frozen
+        if (values.size() < entries.size() && entries[values.size()].name == named.name)
+          values.push_back(named.tensor);
+      }
       for (const auto& named : fresh->buffers()) values.push_back(named.tensor);
     }
     std::ranges::fill(state, 0.0F);
@@ -459,7 +482,8 @@ Result<Outputs> TorchEngine::predict(std::span<const float> state, const SampleI
   });
 }
 
-Status TorchEngine::save_model(std::span<const float> state, const std::filesystem::path& file) {
+Status TorchEngine::save_model(std::span<const float> state, const std::filesystem::path& file,
+                               std::span<const std::string> frozen) {
   return without_exceptions("saving the model", [&]() -> Status {
     if (file_values_.empty()) {
       return invalid(fmt::format("'{}' is built in: no file holds it; export its weights: FILE.safetensors",
@@ -469,7 +493,14 @@ Status TorchEngine::save_model(std::span<const float> state, const std::filesyst
     W5XDE_CHECK(check_floats(state.size()));
     bind(state);
     set_training(false);
+    const auto set_frozen = [&](bool is_frozen) {
+      for (const auto& named : model_->parameters()) {
+        if (std::ranges::find(frozen, named.name) != frozen.end()) named.tensor.requires_grad_(!is_frozen);
+      }
+    };
+    set_frozen(true);
     model_->save(file);
+    set_frozen(false);
     return {};
   });
 }
