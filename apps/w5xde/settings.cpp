@@ -103,6 +103,35 @@ Setting measured(const std::string& name, std::string help, std::uint32_t& value
   return made;
 }
 
+// What is written of `preparation` by one of these two pairs of functions (run/choices.h).
+Setting prepared(const std::string& name, std::string help, SamplePreparation& preparation,
+                 std::string (*get)(const SamplePreparation&),
+                 Status (*set)(std::string_view, SamplePreparation&)) {
+  return {name,
+          std::move(help),
+          kFixed,
+          [&preparation, get] { return get(preparation); },
+          [&preparation, set, name](const std::string& text) -> Status {
+            Status status = set(text, preparation);
+            return status.ok() ? status : std::move(status).error().within("--" + name);
+          },
+          true};
+}
+
+// Or `auto`: means and deviations of the data. run.toml gets the numbers once they are known.
+Setting normalize_setting(RunConfig& c) {
+  Setting made = prepared("normalize",
+                          "(value - mean) / deviation for each channel of images or column of a table: "
+                          "MEAN,…/DEVIATION,…, pixels being 0 to 1; auto: of the data; none",
+                          c.preparation, normalize_of, parse_normalize);
+  made.get = [&c, get = made.get] { return c.normalize_measured ? "auto" : get(); };
+  made.set = [&c, set = made.set](const std::string& text) -> Status {
+    c.normalize_measured = text == "auto";
+    return set(c.normalize_measured ? "none" : text);
+  };
+  return made;
+}
+
 Setting preset_of(Transport& transport) {
   std::string help =
       fmt::format("chooses the codecs and all transport settings at once; single flags change them: {}",
@@ -187,6 +216,15 @@ std::vector<Setting> training_settings(RunConfig& c) {
               kFixed, c.loss, parse_choice<Loss>),
       setting("ignore-index", "targets of this class do not count (cross-entropy): none, or as -100", kFixed,
               c.ignore_index, parse_ignore_index),
+      normalize_setting(c),
+      prepared("augment",
+               "of training images: crop:PIXELS (zeros on each side, then cut at random), flip (left to "
+               "right, one half of them), crop:4,flip, or none",
+               c.preparation, augment_of, parse_augment),
+      setting("train",
+              "train the parameters whose names this regular expression finds, as '^head' or 'fc|norm'; the "
+              "others stay as they begin; empty: all",
+              kFixed, c.train),
       setting("evaluation-data", "what to evaluate on; by default the test split of --data", kFree,
               c.evaluation_data),
       setting("accumulate", "multiplies the slots of a step", kFixed, c.accumulate),

@@ -103,6 +103,9 @@ const Given kOther = {{"model", "mlp:10,20,10"},
                       {"keep-alive", "false"},
                       {"quick-ack", "false"},
                       {"sample-cache", "on"},
+                      {"normalize", "0.5,0.25/1,2"},
+                      {"augment", "crop:3,flip"},
+                      {"train", "^head\\."},
                       {"part-bytes", "65536"},
                       {"workers", "all"},
                       {"turns", "false"},
@@ -267,6 +270,19 @@ TEST_F(SettingsTest, a_batch_is_a_number_or_to_be_measured) {
   EXPECT_FALSE(config.batch_measured);
   EXPECT_EQ(there_and_back(config).batch, 64u);
   EXPECT_NE(refusal("batch = \"some\"").find("use a whole number"), std::string::npos);
+}
+
+TEST_F(SettingsTest, what_samples_are_normalized_with_is_numbers_or_to_be_measured) {
+  RunConfig config;
+  auto settings = settings_of(config);
+  ASSERT_TRUE(w5xde::apply(settings, {{"normalize", "auto"}}).ok());
+  EXPECT_TRUE(config.normalize_measured);
+  EXPECT_FALSE(config.preparation.any());
+  EXPECT_TRUE(there_and_back(config).normalize_measured);
+  ASSERT_TRUE(w5xde::apply(settings, {{"normalize", "0.28604059/0.35302424"}}).ok());
+  EXPECT_FALSE(config.normalize_measured);
+  EXPECT_EQ(there_and_back(config).preparation, config.preparation) << "to the last bit";
+  EXPECT_NE(refusal("normalize = \"some\"").find("--normalize: 'some'"), std::string::npos);
 }
 
 TEST_F(SettingsTest, what_is_given_for_a_configuration_makes_it_again) {

@@ -57,6 +57,12 @@ Result<std::shared_ptr<const BlockLayout>> layout_of(const std::vector<ModelTens
   return BlockLayout::make(std::move(entries), kFloatsMax);
 }
 
+// The model, and whether it is from a TorchScript file.
+struct Made {
+  std::unique_ptr<Model> model;
+  bool scripted = false;
+};
+
 class TorchEngine : public Engine {
  public:
   static Result<std::unique_ptr<Engine>> make(const ModelOptions& options, const std::filesystem::path& file);
@@ -69,11 +75,12 @@ class TorchEngine : public Engine {
                        std::span<float> contribution) override;
   Result<Evaluation> evaluate(std::span<const float> state, const SlotSamples& samples) override;
   Result<Outputs> predict(std::span<const float> state, const SampleInputs& inputs) override;
-  Status save_model(std::span<const float> state, const std::filesystem::path& file) override;
+  Status save_model(std::span<const float> state, const std::filesystem::path& file,
+                    std::span<const std::string> frozen) override;
 
  private:
-  TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device,
-              std::unique_ptr<Model> model, ModelDescription description);
+  TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device, Made made,
+              ModelDescription description);
   // Of the model's own memory: every state brings the values.
   void release_parameters();
 
@@ -95,7 +102,8 @@ class TorchEngine : public Engine {
   Status store_buffer_changes(std::span<const float> state, const Destination& into);
 
   ModelOptions options_;
-  std::filesystem::path file_;  // of a TorchScript model
+  std::filesystem::path file_;  // a TorchScript model, or a model's frozen parameters
+  bool scripted_;
   at::Device device_;
   LossFunction loss_;
   std::unique_ptr<Model> model_;
@@ -143,6 +151,21 @@ Status check_vocabulary(const ModelOptions& options, const Model& model) {
   return {};
 }
 
+Result<Made> make_model(ModelOptions& options, const std::filesystem::path& file, at::Device device) {
+  std::optional<SafetensorsFile> frozen;
+  if (!file.empty()) {
+    auto opened = SafetensorsFile::open(file);
+    if (opened.ok() && opened->contents().metadata.contains(kFrozenWord)) frozen = *std::move(opened);
+  }
+  Made made{.model = nullptr, .scripted = !file.empty() && !frozen};
+  W5XDE_CHECK(check_loss(options, made.scripted));
+  if (options.loss == "auto" && !made.scripted) options.loss = usual_loss(options.classes);
+  W5XDE_TRY(made.model,
+            made.scripted ? load_scripted(options, file, device) : make_built_in(options, device));
+  if (frozen) W5XDE_CHECK(made.model->freeze(frozen->contents().tensors));
+  return made;
+}
+
 Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
                                                   const std::filesystem::path& file) {
   return without_exceptions("making the model", [&]() -> Result<std::unique_ptr<Engine>> {
@@ -151,30 +174,28 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
     ModelOptions options = asked;
     W5XDE_TRY(const at::Device device, choose_device(options.device));
     W5XDE_CHECK(check_compute(options.compute, device));
-    const bool scripted = !file.empty();
     if (options.inputs.empty() || options.inputs.size() > kInputsMax)
       return invalid(fmt::format("samples with {} inputs; 1 to {}", options.inputs.size(), kInputsMax));
-    W5XDE_CHECK(check_loss(options, scripted));
-    if (options.loss == "auto" && !scripted) options.loss = usual_loss(options.classes);
-    W5XDE_TRY(auto model, scripted ? load_scripted(options, file, device) : make_built_in(options, device));
-    W5XDE_CHECK(check_vocabulary(options, *model));
+    W5XDE_TRY(Made made, make_model(options, file, device));
+    W5XDE_CHECK(check_vocabulary(options, *made.model));
     ModelDescription description{.loss = options.loss};
-    W5XDE_TRY(description.parameters, layout_of(model->parameters()));
-    W5XDE_TRY(description.buffers, layout_of(model->buffers()));
+    W5XDE_TRY(description.parameters, layout_of(made.model->parameters()));
+    W5XDE_TRY(description.buffers, layout_of(made.model->buffers()));
     std::unique_ptr<TorchEngine> engine(
-        new TorchEngine(options, file, device, std::move(model), std::move(description)));
+        new TorchEngine(options, file, device, std::move(made), std::move(description)));
     engine->release_parameters();
     return std::unique_ptr<Engine>(std::move(engine));
   });
 }
 
 TorchEngine::TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device,
-                         std::unique_ptr<Model> model, ModelDescription description)
+                         Made made, ModelDescription description)
     : options_(options),
       file_(std::move(file)),
+      scripted_(made.scripted),
       device_(device),
       loss_(options),
-      model_(std::move(model)),
+      model_(std::move(made.model)),
       description_(std::move(description)),
       gradients_(model_->parameters(), description_.parameters),
       samples_(options, *model_, device),
@@ -226,15 +247,14 @@ Status TorchEngine::initialise(std::uint64_t seed, std::span<float> state) {
     // As it is, so that torch.manual_seed(seed) and the same layers give the same model.
     at::manual_seed(seed);
     ModelOptions options = options_;
-    W5XDE_TRY(const auto fresh,
-              file_.empty() ? make_built_in(options, at::kCPU) : load_scripted(options, file_, at::kCPU));
+    W5XDE_TRY(const Made made, make_model(options, file_, at::kCPU));
     std::ranges::fill(state, 0.0F);
     const auto copy = [](const std::vector<ModelTensor>& tensors, const BlockLayout& layout, float* block) {
       for (std::size_t i = 0; i < tensors.size(); ++i)
         copy_out(tensors[i].tensor.detach(), block + layout.entries()[i].offset);
     };
-    copy(fresh->parameters(), *description_.parameters, state.data());
-    copy(fresh->buffers(), *description_.buffers, state.data() + description_.parameters->floats());
+    copy(made.model->parameters(), *description_.parameters, state.data());
+    copy(made.model->buffers(), *description_.buffers, state.data() + description_.parameters->floats());
     return Status();
   });
 }
@@ -420,9 +440,10 @@ Result<Outputs> TorchEngine::predict(std::span<const float> state, const SampleI
   });
 }
 
-Status TorchEngine::save_model(std::span<const float> state, const std::filesystem::path& file) {
+Status TorchEngine::save_model(std::span<const float> state, const std::filesystem::path& file,
+                               std::span<const std::string> frozen) {
   return without_exceptions("saving the model", [&]() -> Status {
-    if (file_.empty()) {
+    if (!scripted_) {
       return invalid(fmt::format("'{}' is built in: no file holds it; export its weights: FILE.safetensors",
                                  options_.model));
     }
@@ -430,7 +451,14 @@ Status TorchEngine::save_model(std::span<const float> state, const std::filesyst
     W5XDE_CHECK(check_floats(state.size()));
     bind(state);
     set_training(false);
+    const auto set_frozen = [&](bool is_frozen) {
+      for (const auto& named : model_->parameters()) {
+        if (std::ranges::find(frozen, named.name) != frozen.end()) named.tensor.requires_grad_(!is_frozen);
+      }
+    };
+    set_frozen(true);
     model_->save(file);
+    set_frozen(false);
     return {};
   });
 }

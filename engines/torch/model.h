@@ -15,6 +15,7 @@
 
 #include "base/limits.h"
 #include "drawing.h"
+#include "tensor/safetensors.h"
 #include "w5xde/engine.h"
 #include "w5xde/result.h"
 
@@ -41,6 +42,9 @@ class Model {
   const std::vector<ModelTensor>& parameters() const { return parameters_; }
   // f32 tensors, and i64 scalars, that forward() may change in training.
   const std::vector<ModelTensor>& buffers() const { return buffers_; }
+
+  // Takes the parameters of these names out of parameters(): they get these values, and keep them.
+  Status freeze(std::span<const NamedTensor> values);
 
   // Tensors of [samples, …], in the order of ModelOptions::inputs: numbers as f32, ids as i64, flags as bool.
   using Inputs = std::span<const at::Tensor>;

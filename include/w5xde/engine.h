@@ -28,6 +28,7 @@
 #include "w5xde/dtype.h"
 #include "w5xde/result.h"
 #include "w5xde/sample_field.h"
+#include "w5xde/sample_preparation.h"
 #include "w5xde/shape.h"
 
 namespace w5xde {
@@ -44,6 +45,8 @@ struct ModelOptions {
   std::uint32_t classes = 0;  // how many the targets number: labels, or a vocabulary; 0: no classes
   // Targets equal to this do not count (cross-entropy).
   std::optional<std::int64_t> ignore_index = {};
+  // Done to samples before an engine is given them: a plug-in finds none here, and inputs as they come to it.
+  SamplePreparation preparation = {};
   unsigned threads = 1;         // for one slot's arithmetic
   std::string device = "auto";  // auto, cpu, cuda, mps
   // What matrix products and convolutions are computed in: f32, or bf16. State and contributions are f32.
@@ -166,18 +169,23 @@ class Engine {
   virtual Result<Outputs> predict(std::span<const float> /*state*/, const SampleInputs& /*inputs*/) {
     return invalid("engine " + name() + " gives no outputs");
   }
-  // Writes the model with this state as a file that the model's own framework reads, in evaluation mode. An
-  // engine may leave this out.
-  virtual Status save_model(std::span<const float> /*state*/, const std::filesystem::path& /*file*/) {
+  // Writes the model with this state as a file that the model's own framework reads, in evaluation mode; in
+  // it, the parameters with the names in `frozen` are frozen. An engine may leave this out.
+  virtual Status save_model(std::span<const float> /*state*/, const std::filesystem::path& /*file*/,
+                            std::span<const std::string> /*frozen*/) {
     return invalid("engine " + name() + " writes no models; export the weights: FILE.safetensors");
   }
 };
 
 // What a plug-in exports under the names that W5XDE_EXPORT_ENGINE gives: the interface's number, and a
-// function that makes an engine. `model_file` holds the model where options.model names a file, and is empty
-// otherwise. Making an engine starts no thread: processes are forked from the one that did.
+// function that makes an engine. `model_file` holds the model where options.model names a file. Where a model
+// by name is trained in part, it holds the parameters that are frozen: a safetensors file, by their names,
+// with kFrozenWord in its metadata. Otherwise it is empty. Making an engine starts no thread: processes are
+// forked from the one that did.
 using MakeEngine = Result<std::unique_ptr<Engine>>(const ModelOptions& options,
                                                    const std::filesystem::path& model_file);
+
+inline constexpr const char* kFrozenWord = "w5xde.frozen";
 
 // Stands for everything above. A plug-in of another number is refused.
 inline constexpr std::uint32_t kEngineInterface = 8;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/tell_progress.h"
 
 struct XXH3_state_s;
 
@@ -14,6 +15,8 @@ std::uint64_t hash64(Bytes bytes);
 
 // 128 bits as 32 hexadecimal digits.
 std::string hash128_hex(Bytes bytes);
+// The same, of what takes long: tells how far it is.
+std::string hash128_hex(Bytes bytes, const TellProgress& progress);
 
 // The same sum as hash64, over bytes that come piece by piece. Allocates once, at construction.
 class Hash64 {

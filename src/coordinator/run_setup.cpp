@@ -1,6 +1,5 @@
 #include "coordinator/run_setup.h"
 
-#include "base/hash.h"
 #include "coordinator/codec_choice.h"
 
 namespace w5xde {
@@ -68,6 +67,7 @@ Offer make_offer(const std::string& run, const RunConfig& config, const RunMater
               .targets = material.data->targets(),
               .classes = material.data->classes(),
               .ignore_index = config.ignore_index,
+              .preparation = config.preparation,
               .threads = config.threads,
               .compute = config.compute,
               .model_fingerprint = model_fingerprint,
@@ -79,7 +79,7 @@ Offer make_offer(const std::string& run, const RunConfig& config, const RunMater
               .receive_chunk = transport.receive_chunk,
               .combined_send = transport.combined_send};
   if (material.model_file) {
-    offer.model_hash = hash128_hex(material.model_file->bytes());
+    offer.model_hash = material.model_hash;
     offer.model_bytes = material.model_file->bytes().size();
   }
   return offer;

@@ -163,6 +163,12 @@ Status Session::received_hello(Bytes head) {
 void Session::offer() {
   const Offer* run = host_.run_offer();
   if (admission_.stage() != Admission::Stage::greeted || run == nullptr || !admission_.is_node()) return;
+  if (run->preparation.any() && admission_.hello().protocol_max < kProtocolOfPreparation) {
+    const auto& hello = admission_.hello();
+    return connection_->close(
+        incompatible("{} speaks protocol {}, and a run with --normalize or --augment needs {}; update it",
+                     hello.software, hello.protocol_max, kProtocolOfPreparation));
+  }
   admission_.offer();
   Head head;
   encode(*run, head);

@@ -130,6 +130,26 @@ TEST_F(SessionTest, a_process_that_was_stopped_does_not_blame_its_peers_for_the_
   EXPECT_EQ(peer_->count(FrameType::offer), 1u);
 }
 
+// It would compute with samples as they come, and its gradients would be wrong ones.
+TEST_F(SessionTest, a_node_that_cannot_prepare_samples_is_told_so_by_a_run_that_needs_it) {
+  host_.offer->preparation.flip = true;
+  connect();
+  peer_->say(FrameType::hello, Hello{.protocol_max = 1, .software = "w5xde 0.0.9", .name = "n"});
+  loop_.run_for(seconds(1));
+  EXPECT_EQ(why(),
+            "incompatible: w5xde 0.0.9 speaks protocol 1, and a run with --normalize or --augment needs 2; "
+            "update it");
+  EXPECT_EQ(peer_->count(FrameType::offer), 0u);
+}
+
+TEST_F(SessionTest, a_node_that_cannot_prepare_samples_is_welcome_where_none_are) {
+  connect();
+  peer_->say(FrameType::hello, Hello{.protocol_max = 1, .name = "n"});
+  loop_.run_for(seconds(1));
+  EXPECT_EQ(why(), "still there");
+  EXPECT_EQ(peer_->count(FrameType::offer), 1u);
+}
+
 TEST_F(SessionTest, a_node_has_minutes_to_load_its_model_and_not_for_ever) {
   greet("node");
   loop_.run_for(minutes(9));

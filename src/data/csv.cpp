@@ -25,6 +25,7 @@ namespace {
 // More inputs than this are a column of names taken for a category.
 constexpr std::uint64_t kInputNumbersMax = 1 << 16;
 constexpr std::uint64_t kCategoriesMax = 4096;
+constexpr std::uint64_t kRowsBetweenTold = 1024;
 
 struct Place {
   std::string file;
@@ -74,6 +75,7 @@ class Reader {
   }
 
   bool at_end() const { return rest_.empty(); }
+  std::uint64_t bytes_left() const { return rest_.size(); }
   std::uint64_t line() const { return line_; }  // of the row that was read last
 
   // The fields of the next row.
@@ -195,12 +197,14 @@ Result<std::vector<Column>> columns_of(const std::vector<std::string>& names, co
   return columns;
 }
 
-Result<std::vector<Column>> read_columns(std::string_view text, const Place& place) {
+Result<std::vector<Column>> read_columns(std::string_view text, const Place& place,
+                                         const TellProgress& progress) {
   Reader reader(text);
   if (reader.at_end()) return invalid("{} is empty; its first line names the columns", place.file);
   W5XDE_TRY(const auto names, reader.row());
   W5XDE_TRY(auto columns, columns_of(names, place));
-  while (!reader.at_end()) {
+  for (std::uint64_t rows = 0; !reader.at_end(); ++rows) {
+    if (rows % kRowsBetweenTold == 0) tell(progress, text.size() - reader.bytes_left(), text.size());
     W5XDE_TRY(auto fields, reader.row());
     if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
     if (fields.size() != columns.size())
@@ -303,10 +307,10 @@ class Table final : public Dataset {
 
 }  // namespace
 
-Result<SharedDataset> open_csv(std::string_view place) {
+Result<SharedDataset> open_csv(std::string_view place, const TellProgress& progress) {
   W5XDE_TRY(const Place parsed, parse_place(place));
   W5XDE_TRY(const MappedFile file, MappedFile::open(parsed.file));
-  W5XDE_TRY(const auto columns, read_columns(text_of(file.bytes()), parsed));
+  W5XDE_TRY(const auto columns, read_columns(text_of(file.bytes()), parsed, progress));
   W5XDE_TRY(Array inputs, inputs_of(columns, parsed));
   const auto label = std::ranges::find(columns, parsed.label, &Column::name);
   if (label == columns.end()) return invalid("column '{}' is the label, and cannot be dropped", parsed.label);

@@ -18,6 +18,6 @@
 
 namespace w5xde {
 
-Result<SharedDataset> open_csv(std::string_view place);
+Result<SharedDataset> open_csv(std::string_view place, const TellProgress& progress = {});
 
 }  // namespace w5xde

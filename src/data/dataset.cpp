@@ -49,6 +49,7 @@ struct Request {
   Split split;
   std::uint64_t seed;
   std::optional<std::int64_t> ignored;
+  const TellProgress& progress;
 };
 
 struct Source {
@@ -65,9 +66,10 @@ constexpr std::array<Source, 10> kSources = {{
      [](const Request& r) { return open_idx(r.place, r.split); }},
     {"cifar10", "cifar10:FOLDER", true, true,
      [](const Request& r) { return open_cifar10(r.place, r.split); }},
-    {"csv", "csv:FILE?label=COLUMN", true, false, [](const Request& r) { return open_csv(r.place); }},
+    {"csv", "csv:FILE?label=COLUMN", true, false,
+     [](const Request& r) { return open_csv(r.place, r.progress); }},
     {"images", "images:FOLDER[,size=N]", true, true,
-     [](const Request& r) { return open_images(r.place, r.split); }},
+     [](const Request& r) { return open_images(r.place, r.split, r.progress); }},
     {"npy", "npy:INPUTS[,MORE],TARGETS", true, false,
      [](const Request& r) { return open_npy(r.place, r.ignored); }},
     {"safetensors", "safetensors:FILE", true, false,
@@ -96,13 +98,14 @@ Result<SharedDataset> open_from(const Source& source, const Request& request) {
 }  // namespace
 
 Result<std::shared_ptr<const Dataset>> open_dataset(std::string_view spec, Split split, std::uint64_t seed,
-                                                    std::optional<std::int64_t> ignored) {
+                                                    std::optional<std::int64_t> ignored,
+                                                    const TellProgress& progress) {
   const auto colon = spec.find(':');
   const std::string_view name = spec.substr(0, colon);
   const std::string_view place = colon == std::string_view::npos ? "" : spec.substr(colon + 1);
   for (const Source& source : kSources) {
     if (source.name != name) continue;
-    auto opened = open_from(source, {place, split, seed, ignored});
+    auto opened = open_from(source, {place, split, seed, ignored, progress});
     if (!opened) return std::move(opened).error().within(fmt::format("data set '{}'", spec));
     return opened;
   }

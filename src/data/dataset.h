@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/tell_progress.h"
 #include "w5xde/result.h"
 #include "w5xde/sample_field.h"
 
@@ -88,9 +89,11 @@ enum class Split { train, test };
 //
 // `test` is null where there is no such split: csv, npy, safetensors, random, idx with two files, an idx
 // folder without t10k-* files, an images folder without train and test, and a text that is short. `seed` is
-// for what is generated: synthetic and random.
+// for what is generated: synthetic and random. What has to be read whole, or has many files, tells
+// `progress`.
 Result<std::shared_ptr<const Dataset>> open_dataset(std::string_view spec, Split split, std::uint64_t seed,
-                                                    std::optional<std::int64_t> ignored = std::nullopt);
+                                                    std::optional<std::int64_t> ignored = std::nullopt,
+                                                    const TellProgress& progress = {});
 
 // Where targets are classes: a row of them for each sample, as language models have it.
 inline bool is_sequence(const SampleField& targets) {

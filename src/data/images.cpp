@@ -158,9 +158,11 @@ class ImageFolder final : public Dataset {
 };
 
 // The size of the first picture, which is that of all.
-Result<Size> check(const std::vector<Picture>& pictures, int side) {
+Result<Size> check(const std::vector<Picture>& pictures, int side, const TellProgress& progress) {
   Size all;
+  std::uint64_t done = 0;
   for (const Picture& picture : pictures) {
+    tell(progress, done++, pictures.size());
     W5XDE_TRY(const MappedFile file, MappedFile::open(picture.path));
     W5XDE_TRY(const Size size, size_of_picture(picture.path, file.bytes()));
     if (&picture == pictures.data()) all = size;
@@ -174,7 +176,7 @@ Result<Size> check(const std::vector<Picture>& pictures, int side) {
 
 }  // namespace
 
-Result<SharedDataset> open_images(std::string_view place, Split split) {
+Result<SharedDataset> open_images(std::string_view place, Split split, const TellProgress& progress) {
   W5XDE_TRY(const Place parsed, parse_place(place));
   if (!fs::is_directory(parsed.folder)) return invalid("there is no folder {}", parsed.folder.string());
   const bool has_splits =
@@ -194,7 +196,7 @@ Result<SharedDataset> open_images(std::string_view place, Split split) {
                      folder.string());
     for (const fs::path& file : files) pictures.push_back({file, label});
   }
-  W5XDE_TRY(const Size size, check(pictures, parsed.side));
+  W5XDE_TRY(const Size size, check(pictures, parsed.side, progress));
   return SharedDataset(std::make_shared<ImageFolder>(
       std::move(pictures), static_cast<std::uint32_t>(classes.size()), size, parsed.side));
 }

@@ -16,6 +16,6 @@
 
 namespace w5xde {
 
-Result<SharedDataset> open_images(std::string_view place, Split split);
+Result<SharedDataset> open_images(std::string_view place, Split split, const TellProgress& progress = {});
 
 }  // namespace w5xde

@@ -9,6 +9,7 @@
 
 #include "base/errors.h"
 #include "base/random.h"
+#include "learn/prepared_engine.h"
 #include "tensor/parameter_block.h"
 
 namespace w5xde {
@@ -57,6 +58,12 @@ void let_go_of_read_only_pages() {
 
 std::uint64_t fingerprint_of(const ModelDescription& model) {
   return mix(fingerprint_of(*model.parameters) ^ mix(fingerprint_of(*model.buffers)));
+}
+
+Result<std::unique_ptr<Engine>> EngineLibrary::make(const ModelOptions& options,
+                                                    const std::filesystem::path& model_file) const {
+  if (!options.preparation.any()) return make_(options, model_file);
+  return PreparedEngine::make(options, [&](const ModelOptions& then) { return make_(then, model_file); });
 }
 
 Result<EngineLibrary> EngineLibrary::load(const std::filesystem::path& path, unsigned threads) {

@@ -15,10 +15,9 @@ class EngineLibrary {
   // of the whole process, so load one library per process.
   static Result<EngineLibrary> load(const std::filesystem::path& path, unsigned threads);
 
+  // With samples prepared as the options say.
   Result<std::unique_ptr<Engine>> make(const ModelOptions& options,
-                                       const std::filesystem::path& model_file) const {
-    return make_(options, model_file);
-  }
+                                       const std::filesystem::path& model_file) const;
 
  private:
   explicit EngineLibrary(MakeEngine* function) : make_(function) {}

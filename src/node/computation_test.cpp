@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/random.h"
+#include "learn/prepared_engine.h"
 #include "learn/seeds.h"
 #include "support/fake_engine.h"
 #include "support/sampled_lease.h"
@@ -69,6 +71,58 @@ RC_GTEST_FIXTURE_PROP(ComputationTest, a_block_comes_to_the_sum_of_its_slots_alo
   RC_ASSERT(std::memcmp(computed.values->data(), expected->data(), state_.size() * sizeof(float)) == 0);
   RC_ASSERT(computed.sums.loss == sums.loss);
   RC_ASSERT(computed.sums.samples == sums.samples);
+}
+
+// A lease of images, whose samples depend on the slot alone.
+SampledLease image_lease(SlotBlock block) {
+  constexpr std::uint32_t kEach = 3;
+  SampledLease made;
+  made.lease = {.seed = 99, .block = block};
+  std::vector<std::byte> classes;
+  for (std::uint32_t slot = block.first_slot; slot < block.first_slot + block.slot_count; ++slot) {
+    Random random(slot);
+    made.lease.slot_samples.push_back(kEach);
+    for (int i = 0; i < 32 * int{kEach}; ++i) made.payload.push_back(static_cast<std::byte>(random.next()));
+    classes.resize(classes.size() + kEach);
+  }
+  const auto samples = static_cast<std::int64_t>(kEach * block.slot_count);
+  made.lease.tensors = {{.dtype = DType::u8, .shape = Shape{samples, 2, 4, 4}},
+                        {.dtype = DType::u8, .shape = Shape{samples}}};
+  made.payload.insert(made.payload.end(), classes.begin(), classes.end());
+  made.payload.resize(payload_bytes_of(made.lease.tensors));
+  return made;
+}
+
+TEST_F(ComputationTest, a_slot_s_images_are_cropped_and_flipped_alike_whatever_lease_they_come_in) {
+  const ModelOptions options{
+      .model = "fake",
+      .inputs = {{.name = "x", .dtype = DType::u8, .shape = {2, 4, 4}, .pixels = true}},
+      .targets = {.name = "y", .dtype = DType::u8, .shape = {}},
+      .preparation = {.mean = {0.3F, 0.6F}, .deviation = {0.5F, 0.25F}, .crop_pixels = 2, .flip = true}};
+  const auto make = [&] {
+    return PreparedEngine::make(options, [](const ModelOptions&) { return another(); });
+  };
+  const auto engine = make().value();
+  Computation computation(*engine, clock_, make);
+  const auto compute = [&](SlotBlock block, std::uint32_t lanes) {
+    const auto made = image_lease(block);
+    return std::move(computation.run(made.lease, made.payload, state_, lanes)).value();
+  };
+  Reduction reduction(8, state_.size());
+  std::vector<Reduction::Buffer> spare;
+  for (const SlotBlock block : {SlotBlock{8, 1}, SlotBlock{9, 1}, SlotBlock{10, 2}, SlotBlock{12, 4}}) {
+    Computed part = compute(block, 1);
+    ASSERT_TRUE(
+        reduction
+            .add({block.first_slot - 8, block.slot_count}, std::move(part.values), part.sums, nullptr, spare)
+            .ok());
+  }
+  Sums sums;
+  const Reduction::Buffer expected = reduction.take(sums);
+  for (const std::uint32_t lanes : {1u, 2u, 3u}) {
+    const Computed whole = compute({8, 8}, lanes);
+    EXPECT_EQ(std::memcmp(whole.values->data(), expected->data(), state_.size() * sizeof(float)), 0) << lanes;
+  }
 }
 
 TEST_F(ComputationTest, the_order_of_the_sum_shows_in_the_fake_engine_s_bits) {

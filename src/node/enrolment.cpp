@@ -91,9 +91,10 @@ void Enrolment::look_for_file() {
   const auto file = options_.model_cache / (offer_.model_hash + ".pt");
   const auto is_cached = std::make_shared<bool>(false);
   background_.run(
-      [file, is_cached, hash = offer_.model_hash] {
+      [this, file, is_cached, hash = offer_.model_hash] {
         const auto cached = MappedFile::open(file);
-        *is_cached = cached.ok() && hash128_hex(cached->bytes()) == hash;
+        WorkProgress progress(&log_, clock_, fmt::format("{}: hashing {}", options_.name, file.string()));
+        *is_cached = cached.ok() && hash128_hex(cached->bytes(), progress.teller()) == hash;
       },
       [this, file, is_cached] {
         Status status =
@@ -107,6 +108,9 @@ Status Enrolment::ask_for_model() {
   if (offer_.model_bytes == 0 || offer_.model_bytes > bytes_max)
     return overloaded("the run's model has {} bytes; at most {}", offer_.model_bytes, bytes_max);
   stage_ = Stage::fetching;
+  arriving_.emplace(
+      &log_, clock_,
+      fmt::format("{}: fetching the model, {}", options_.name, megabytes_text(offer_.model_bytes)));
   Head request;
   encode(ModelPart{}, request);
   return connection_->send({.type = FrameType::model, .head = request});
@@ -123,7 +127,9 @@ Result<MutableBytes> Enrolment::place_model(const FrameHeader& header, Bytes hea
 }
 
 Status Enrolment::received_model() {
+  arriving_->tell(model_bytes_.size(), offer_.model_bytes);
   if (model_bytes_.size() < offer_.model_bytes) return {};
+  arriving_.reset();
   const auto bytes = std::make_shared<std::vector<std::byte>>(std::exchange(model_bytes_, {}));
   return load([bytes, announced = offer_.model_hash,
                cache = options_.model_cache]() -> Result<std::filesystem::path> {
@@ -137,6 +143,15 @@ Status Enrolment::received_model() {
     W5XDE_CHECK(write_file_atomically(file, {&part, 1}));
     return file;
   });
+}
+
+void Enrolment::tell_of_first_parameters(std::uint64_t floats, std::uint64_t floats_total) {
+  if (!arriving_)
+    arriving_.emplace(&log_, clock_,
+                      fmt::format("{}: fetching the parameters, {}", options_.name,
+                                  megabytes_text(floats_total * sizeof(float))));
+  arriving_->tell(floats, floats_total);
+  if (floats == floats_total) arriving_.reset();
 }
 
 Ready Enrolment::describe_node(const Engine& engine) const {
@@ -170,6 +185,7 @@ Status Enrolment::load(FindFile find_file) {
                            .targets = offer_.targets,
                            .classes = offer_.classes,
                            .ignore_index = offer_.ignore_index,
+                           .preparation = offer_.preparation,
                            .threads = offer_.threads,
                            .device = options_.device,
                            .compute = offer_.compute,

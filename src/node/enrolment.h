@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/work_progress.h"
 #include "learn/engine_library.h"
 #include "net/connection.h"
 #include "net/loop.h"
@@ -59,6 +60,9 @@ class Enrolment {
   Result<MutableBytes> place_model(const FrameHeader& header, Bytes head);
   Status received_model();
 
+  // How many floats of the first parameters are here: they may take long as well.
+  void tell_of_first_parameters(std::uint64_t floats, std::uint64_t floats_total);
+
   const Offer& offer() const { return offer_; }
 
  private:
@@ -93,7 +97,8 @@ class Enrolment {
   const Limits limits_;
   Stage stage_ = Stage::greeting;
   Offer offer_;
-  std::vector<std::byte> model_bytes_;  // the part of the model's file that is here
+  std::vector<std::byte> model_bytes_;    // the part of the model's file that is here
+  std::optional<WorkProgress> arriving_;  // of the model's file, then of the first parameters
 };
 
 }  // namespace w5xde

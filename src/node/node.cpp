@@ -96,7 +96,10 @@ Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payloa
     case FrameType::model:
       return enrolment_.received_model();
     case FrameType::parameters: {
+      const bool first = model_.replica->state() == nullptr;
       W5XDE_TRY(const bool whole, model_.replica->finish(header, payload, receiver_));
+      if (first)
+        enrolment_.tell_of_first_parameters(model_.replica->landed_floats(), model_.replica->shape().floats);
       if (whole) compute_next();
       return {};
     }

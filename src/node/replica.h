@@ -27,6 +27,7 @@ class Replica {
 
   const State& state() const { return state_; }  // null while there is none
   std::uint64_t version() const { return version_; }
+  std::uint64_t landed_floats() const { return landed_floats_; }  // of the version that came last
   const BlockShape& shape() const { return shape_; }
 
   // Memory that is not the newest version, nor being computed with.

@@ -125,6 +125,13 @@ void RunFolder::introduce(const std::string& address, const std::string& command
   lock_->add_line(std::string(kCommandLine) + command);
 }
 
+fs::path RunFolder::engine_file() const {
+  for (const fs::path& file : {model_file(), frozen_file()}) {
+    if (disk_->exists(file)) return file;
+  }
+  return {};
+}
+
 fs::path RunFolder::checkpoint_path(std::uint64_t step) const {
   return path_ / kCheckpointsName / fmt::format("{}{:09}{}", kStepPrefix, step, kSuffix);
 }

@@ -1,4 +1,5 @@
-// A run on disk: RUN/{run.toml,run.db,checkpoints/,summary.json,lock,model.pt} (docs/run_folder.md).
+// A run on disk: RUN/{run.toml,run.db,checkpoints/,summary.json,lock,model.pt,
+// frozen.safetensors} (docs/run_folder.md).
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,11 @@ class RunFolder {
   std::filesystem::path database() const { return path_ / "run.db"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path model_file() const { return path_ / "model.pt"; }
+  // Where a part of the model is trained: the parameters that are not, by their names.
+  static constexpr const char* kFrozenFile = "frozen.safetensors";
+  std::filesystem::path frozen_file() const { return path_ / kFrozenFile; }
+  // What engines make the run's model from beside its name, of these two; empty where they need no file.
+  std::filesystem::path engine_file() const;
   std::filesystem::path checkpoint_path(std::uint64_t step) const;  // checkpoints/step-000000123.safetensors
   std::filesystem::path best_checkpoint() const;                    // a second name of one of them
   // What the best checkpoint says of itself: the one with the lowest evaluation loss. None where there is

@@ -50,17 +50,22 @@ bool read_floats(const TensorView& from, std::span<float> to) {
   }
 }
 
-Result<CheckpointFile> best_or_newest(const std::filesystem::path& run) {
-  W5XDE_TRY(const RunFolder folder, RunFolder::look(run));
+Result<CheckpointFile> best_or_newest(const RunFolder& folder) {
   if (folder.disk().exists(folder.best_checkpoint())) return CheckpointFile::open(folder.best_checkpoint());
   W5XDE_TRY(auto newest, folder.newest());
-  if (!newest) return invalid("{} has no checkpoint yet", run.string());
+  if (!newest) return invalid("{} has no checkpoint yet", folder.path().string());
   return std::move(*newest);
 }
 
-Result<Weights> of_checkpoint(const Result<CheckpointFile>& checkpoint, const std::string& source) {
+// Of a checkpoint that lies in its run's folder.
+std::filesystem::path frozen_beside(const std::filesystem::path& checkpoint) {
+  return std::filesystem::absolute(checkpoint).parent_path().parent_path() / RunFolder::kFrozenFile;
+}
+
+Result<Weights> of_checkpoint(const Result<CheckpointFile>& checkpoint, const std::filesystem::path& frozen,
+                              const std::string& source) {
   if (!checkpoint.ok()) return checkpoint.error();
-  W5XDE_TRY(Weights weights, weights_of(*checkpoint));
+  W5XDE_TRY(Weights weights, weights_of(*checkpoint, frozen));
   weights.source = source;
   return weights;
 }
@@ -88,7 +93,7 @@ class Misfits {
 
 }  // namespace
 
-Result<Weights> weights_of(const CheckpointFile& checkpoint) {
+Result<Weights> weights_of(const CheckpointFile& checkpoint, const std::filesystem::path& frozen) {
   const auto memory = std::make_shared<std::vector<std::vector<float>>>();
   Weights weights{.source = fmt::format("step {}", checkpoint.info().step), .tensors = {}, .memory = memory};
   for (const char* group : {"parameters", "buffers"}) {
@@ -101,15 +106,26 @@ Result<Weights> weights_of(const CheckpointFile& checkpoint) {
       weights.tensors.push_back({entry.name, TensorView(std::as_bytes(floats), DType::f32, entry.shape)});
     }
   }
+  std::error_code ignored;
+  if (!std::filesystem::exists(frozen, ignored)) return weights;
+  W5XDE_TRY(SafetensorsFile opened, SafetensorsFile::open(frozen));
+  const auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
+  const auto& tensors = file->contents().tensors;
+  weights.tensors.insert(weights.tensors.end(), tensors.begin(), tensors.end());
+  weights.memory = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+      std::move(weights.memory), file);
   return weights;
 }
 
 Result<Weights> open_weights(const std::filesystem::path& source) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(source, ignored))
-    return of_checkpoint(best_or_newest(source), source.string());
+  if (std::filesystem::is_directory(source, ignored)) {
+    W5XDE_TRY(const RunFolder folder, RunFolder::look(source));
+    return of_checkpoint(best_or_newest(folder), folder.frozen_file(), source.string());
+  }
   W5XDE_TRY(SafetensorsFile opened, SafetensorsFile::open(source));
-  if (is_checkpoint(opened.contents())) return of_checkpoint(CheckpointFile::open(source), source.string());
+  if (is_checkpoint(opened.contents()))
+    return of_checkpoint(CheckpointFile::open(source), frozen_beside(source), source.string());
   const auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
   return Weights{source.string(), file->contents().tensors, file};
 }

@@ -20,8 +20,9 @@ struct Weights {
   std::shared_ptr<const void> memory;  // where the tensors are
 };
 
-// A checkpoint's parameters and buffers.
-Result<Weights> weights_of(const CheckpointFile& checkpoint);
+// A checkpoint's parameters and buffers; and the parameters that its run does not train, which are in
+// `frozen` if that file is there (RunFolder::frozen_file).
+Result<Weights> weights_of(const CheckpointFile& checkpoint, const std::filesystem::path& frozen);
 
 // `source` is a safetensors file by the names of a state dict, a checkpoint's file, or the folder of a run:
 // its best checkpoint if there is one, else its newest.

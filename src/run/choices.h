@@ -15,6 +15,7 @@
 #include "learn/global_batch.h"
 #include "w5xde/dtype.h"
 #include "w5xde/result.h"
+#include "w5xde/sample_preparation.h"
 
 namespace w5xde {
 
@@ -113,6 +114,15 @@ std::string to_string(const Choice<Codec>& choice) {
   return choice.automatic ? "auto" : to_string(choice.codec);
 }
 std::string to_string(const std::optional<LosslessChoice>& choice);
+
+// What --normalize and --augment say of the preparation of samples.
+
+// "0.5,0.4,0.3/0.2,0.2,0.2", or "none": sets mean and deviation.
+Status parse_normalize(std::string_view text, SamplePreparation& preparation);
+std::string normalize_of(const SamplePreparation& preparation);
+// "crop:4,flip", one of the two, or "none": sets the others.
+Status parse_augment(std::string_view text, SamplePreparation& preparation);
+std::string augment_of(const SamplePreparation& preparation);
 
 // A class, or "none".
 Result<std::optional<std::int64_t>> parse_ignore_index(std::string_view text);

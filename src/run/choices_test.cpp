@@ -39,6 +39,34 @@ TEST(Choices, an_automatic_codec_begins_as_none) {
   EXPECT_EQ(parse_gradient_choice("none").value(), GradientChoice());
 }
 
+TEST(Choices, a_preparation_of_samples_is_read_and_written) {
+  SamplePreparation preparation;
+  ASSERT_TRUE(parse_normalize("0.4914,0.4822,0.4465/0.247,0.2435,0.2616", preparation).ok());
+  EXPECT_EQ(preparation.mean, (std::vector<float>{0.4914F, 0.4822F, 0.4465F}));
+  EXPECT_EQ(preparation.deviation, (std::vector<float>{0.247F, 0.2435F, 0.2616F}));
+  for (const char* text : {"crop:4,flip", "crop:4", "flip", "none"}) {
+    ASSERT_TRUE(parse_augment(text, preparation).ok()) << text;
+    EXPECT_EQ(augment_of(preparation), text);
+  }
+  EXPECT_EQ(normalize_of(preparation), "0.4914,0.4822,0.4465/0.247,0.2435,0.2616") << "by itself";
+  ASSERT_TRUE(parse_augment("flip,crop:2", preparation).ok());
+  EXPECT_EQ(augment_of(preparation), "crop:2,flip");
+  ASSERT_TRUE(parse_normalize("none", preparation).ok());
+  EXPECT_EQ(preparation, (SamplePreparation{.crop_pixels = 2, .flip = true}));
+}
+
+TEST(Choices, a_preparation_that_is_none_is_refused_with_how_it_is_written) {
+  SamplePreparation preparation;
+  for (const char* text :
+       {"", "0.5", "0.5/", "/1", "0.5/0", "0.5/-1", "1,2/1", "1,/1,1", "x/1", "nan/1", "1/inf"})
+    EXPECT_NE(parse_normalize(text, preparation).error().message.find("0.2860/0.3530"), std::string::npos)
+        << text;
+  for (const char* text :
+       {"", "crop", "crop:0", "crop:-1", "crop:4,", "flip,flip", "crop:1,crop:2", "rotate"})
+    EXPECT_NE(parse_augment(text, preparation).error().message.find("crop:PIXELS,flip"), std::string::npos)
+        << text;
+}
+
 TEST(Choices, what_is_no_choice_is_answered_with_those_that_are) {
   EXPECT_EQ(parse_choice<Serialization>("pickle").error().message,
             "'pickle' is not a choice; use direct or generic");

@@ -11,6 +11,7 @@
 #include "run/choices.h"
 #include "run/transport.h"
 #include "w5xde/result.h"
+#include "w5xde/sample_preparation.h"
 
 namespace w5xde {
 
@@ -23,6 +24,9 @@ struct RunConfig {
   std::string init;  // whose weights it begins with: a safetensors file or a run; empty: fresh ones
   Loss loss = Loss::automatic;
   std::optional<std::int64_t> ignore_index;  // targets that do not count
+  SamplePreparation preparation;             // of the samples that are trained on
+  bool normalize_measured = false;           // its means and deviations are to be those of the data
+  std::string train;  // the parameters with names that this regular expression finds; empty: all
 
   Mode mode = Mode::sync;
   std::uint32_t batch = 32;

@@ -15,6 +15,13 @@ constexpr auto kSampleField = [](auto& field, auto& sample) {
   field("ids", sample.ids);
 };
 
+constexpr auto kPreparation = [](auto& field, auto& preparation) {
+  field.numbers("mean", preparation.mean, kChannelsMax);
+  field.numbers("deviation", preparation.deviation, kChannelsMax);
+  field("crop_pixels", preparation.crop_pixels);
+  field("flip", preparation.flip);
+};
+
 constexpr auto kOffer = [](auto& field, auto& offer) {
   field("run", offer.run);
   field("model", offer.model);
@@ -25,6 +32,7 @@ constexpr auto kOffer = [](auto& field, auto& offer) {
   field.map("targets", offer.targets, kSampleField);
   field("classes", offer.classes);
   field("ignore_index", offer.ignore_index);
+  field.map("preparation", offer.preparation, kPreparation);
   field("threads", offer.threads);
   field("compute", offer.compute);
   field("model_fingerprint", offer.model_fingerprint);

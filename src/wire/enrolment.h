@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "w5xde/result.h"
 #include "w5xde/sample_field.h"
+#include "w5xde/sample_preparation.h"
 #include "wire/messages.h"
 
 namespace w5xde {
@@ -30,6 +31,7 @@ struct Offer {
   SampleField targets;
   std::uint32_t classes = 0;
   std::optional<std::int64_t> ignore_index;
+  SamplePreparation preparation;
   std::uint32_t threads = 1;
   DType compute = DType::f32;           // what engines compute matrix products in
   std::uint64_t model_fingerprint = 0;  // the node's must be equal

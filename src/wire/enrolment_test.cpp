@@ -25,26 +25,28 @@ Head map(const json& value) {
 }
 
 TEST(Enrolment, an_offer_arrives_as_it_was_sent) {
-  const Offer offer{.run = "fashion",
-                    .model = "net.pt",
-                    .model_hash = "00112233445566778899aabbccddeeff",
-                    .model_bytes = 1u << 20,
-                    .loss = "cross-entropy",
-                    .inputs = {{.name = "images", .dtype = DType::u8, .shape = {1, 28, 28}, .pixels = true},
-                               {.name = "tokens", .dtype = DType::i32, .shape = {7}, .ids = 1ull << 33}},
-                    .targets = {.name = "labels", .dtype = DType::i64, .shape = {}},
-                    .classes = 10,
-                    .ignore_index = -100,
-                    .threads = 2,
-                    .compute = DType::bf16,
-                    .model_fingerprint = UINT64_MAX,
-                    .newest_parameters = true,
-                    .momentum = 0.9,
-                    .socket_buffer = 8u << 20,
-                    .keep_alive = false,
-                    .quick_ack = false,
-                    .receive_chunk = 1u << 18,
-                    .combined_send = false};
+  const Offer offer{
+      .run = "fashion",
+      .model = "net.pt",
+      .model_hash = "00112233445566778899aabbccddeeff",
+      .model_bytes = 1u << 20,
+      .loss = "cross-entropy",
+      .inputs = {{.name = "images", .dtype = DType::u8, .shape = {1, 28, 28}, .pixels = true},
+                 {.name = "tokens", .dtype = DType::i32, .shape = {7}, .ids = 1ull << 33}},
+      .targets = {.name = "labels", .dtype = DType::i64, .shape = {}},
+      .classes = 10,
+      .ignore_index = -100,
+      .preparation = {.mean = {0.4914F, 0.1F}, .deviation = {0.25F, 3e-7F}, .crop_pixels = 4, .flip = true},
+      .threads = 2,
+      .compute = DType::bf16,
+      .model_fingerprint = UINT64_MAX,
+      .newest_parameters = true,
+      .momentum = 0.9,
+      .socket_buffer = 8u << 20,
+      .keep_alive = false,
+      .quick_ack = false,
+      .receive_chunk = 1u << 18,
+      .combined_send = false};
   EXPECT_EQ(decode_offer(encoded(offer), {}).value(), offer);
 }
 
@@ -80,7 +82,11 @@ TEST(Enrolment, values_of_another_type_are_refused_by_name) {
        {json{{"classes", 1ull << 32}}, json{{"classes", -1}}, json{{"newest_parameters", 1}},
         json{{"run", std::string(257, 'x')}}, json{{"ignore_index", "none"}},
         json{{"ignore_index", 1ull << 63}}, json{{"targets", 7}}, json{{"inputs", json::object()}},
-        json{{"inputs", {7}}}, json{{"inputs", std::vector<json>(kInputsMax + 1, json::object())}}}) {
+        json{{"preparation", 7}}, json{{"preparation", {{"mean", {"1"}}}}},
+        json{{"preparation", {{"mean", {1e99}}}}}, json{{"preparation", {{"crop_pixels", -1}}}},
+        json{{"preparation", {{"deviation", std::vector<double>(kChannelsMax + 1, 1.0)}}}},
+        json{{"preparation", {{"flip", 1}}}}, json{{"inputs", {7}}},
+        json{{"inputs", std::vector<json>(kInputsMax + 1, json::object())}}}) {
     EXPECT_FALSE(decode_offer(map(bad), {}).ok()) << bad;
   }
 }

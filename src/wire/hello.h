@@ -9,10 +9,14 @@
 
 namespace w5xde {
 
+// The newest protocol: since 2, a node prepares samples as the offer says.
+inline constexpr std::uint32_t kProtocol = 2;
+inline constexpr std::uint32_t kProtocolOfPreparation = 2;
+
 // The first frame in both directions: who one is and what one speaks.
 struct Hello {
   std::uint32_t protocol_min = 1;  // of the messages; the frame has its own version
-  std::uint32_t protocol_max = 1;
+  std::uint32_t protocol_max = kProtocol;
   std::string software;                 // "w5xde 0.1.0"
   std::string name;                     // for logs and status
   std::string engine;                   // "torch 1.13.1 cpu"; empty where none is loaded

@@ -5,7 +5,7 @@
 //
 // A member that has keys of its own is given with its list: field.map("targets", offer.targets, kField), and
 // a vector of such members with the most entries that it may have: field.maps("inputs", offer.inputs, kField,
-// 8).
+// 8). So is a vector of numbers: field.numbers("mean", offer.mean, 3).
 #pragma once
 
 #include <algorithm>
@@ -39,6 +39,7 @@ struct MapWriter {
   void operator()(const char* key, const Shape& value) {
     out[key] = std::vector<std::int64_t>(value.dims().begin(), value.dims().end());
   }
+  void numbers(const char* key, const std::vector<float>& values, std::size_t = 0) { out[key] = values; }
   void map(const char* key, const auto& entry, const auto& fields) { out[key] = map_of(entry, fields); }
   void maps(const char* key, const auto& entries, const auto& fields, std::size_t = 0) {
     out[key] = nlohmann::json::array();
@@ -112,6 +113,17 @@ class MapReader {
     const auto shape = Shape::make(dims);
     if (!whole || !shape.ok()) return refuse(key);
     to = *shape;
+  }
+  // Finite ones.
+  void numbers(const char* key, std::vector<float>& to, std::size_t numbers_max) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return;
+    const bool good = found->is_array() && found->size() <= numbers_max &&
+                      std::ranges::all_of(*found, [](const nlohmann::json& number) {
+                        return number.is_number() && std::isfinite(number.get<float>());
+                      });
+    if (!good) return refuse(key);
+    to = found->get<std::vector<float>>();
   }
   void map(const char* key, auto& to, const auto& fields) {
     const auto found = map_.find(key);

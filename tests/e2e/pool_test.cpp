@@ -40,6 +40,16 @@ Workload resnet() {
           .samples = 50 * 6 * 4};
 }
 
+// Every slot crops and flips by draws of its own.
+Workload cropped() {
+  return {.name = "cropped_images",
+          .flags = {"--model", "lenet:dropout=0.25", "--data", "idx:images", "--normalize", "auto",
+                    "--augment", "crop:3,flip", "--momentum", "0.9", "--learning-rate", "0.01", "--batch",
+                    "8", "--slots", "6", "--steps", "60"},
+          .steps = 60,
+          .samples = 60 * 6 * 8};
+}
+
 class SameBitsTest : public testing::TestWithParam<Workload> {
  protected:
   SameBitsTest() : pool_(GetParam()) {}
@@ -221,7 +231,7 @@ TEST_P(SameBitsTest, a_run_stopped_with_ctrl_c_goes_on_where_it_was) {
   expect_same(resumed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pool, SameBitsTest, testing::Values(mlp(), lenet(), resnet()),
+INSTANTIATE_TEST_SUITE_P(Pool, SameBitsTest, testing::Values(mlp(), lenet(), resnet(), cropped()),
                          [](const auto& workload) { return workload.param.name; });
 
 }  // namespace

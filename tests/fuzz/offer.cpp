@@ -14,6 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::must_hold(input.name.size() <= fuzz::kLimits.name_bytes_max);
     fuzz::must_hold(input.sample_bytes() < std::uint64_t{1} << 62);
   }
+  for (const auto* numbers : {&decoded->preparation.mean, &decoded->preparation.deviation}) {
+    fuzz::must_hold(numbers->size() <= kChannelsMax);
+  }
   // What is written back may be longer than what was read, so with the limits of a real node.
   const auto again = decode_offer(fuzz::head_of(decoded.value()), Limits{});
   fuzz::must_hold(again.ok() && again.value() == decoded.value());

@@ -1,6 +1,7 @@
 // w5xde data: what a data set holds, before anything is trained on it.
 #include <fmt/format.h>
 
+#include "base/work_progress.h"
 #include "commands/command.h"
 #include "commands/data_report.h"
 #include "data/dataset.h"
@@ -16,8 +17,13 @@ struct DataCommand {
 };
 
 Status show(const DataCommand& options) {
-  W5XDE_TRY(const auto train, open_dataset(options.spec, Split::train, options.seed));
-  W5XDE_TRY(const auto test, open_dataset(options.spec, Split::test, options.seed));
+  const SteadyClock clock;
+  const auto open = [&](Split split) {
+    WorkProgress progress(nullptr, clock, "reading " + options.spec);
+    return open_dataset(options.spec, split, options.seed, std::nullopt, progress.teller());
+  };
+  W5XDE_TRY(const auto train, open(Split::train));
+  W5XDE_TRY(const auto test, open(Split::test));
   W5XDE_TRY(const std::string text, data_report("train", *train, options.samples));
   fmt::print("{}", text);
   if (!test) {

@@ -23,7 +23,7 @@ struct ExportCommand {
 Status export_weights(const ExportCommand& options) {
   W5XDE_TRY(const RunFolder folder, RunFolder::look(options.trained.run));
   W5XDE_TRY(const CheckpointFile checkpoint, checkpoint_of(folder, options.trained));
-  W5XDE_TRY(const Weights weights, weights_of(checkpoint));
+  W5XDE_TRY(const Weights weights, weights_of(checkpoint, folder.frozen_file()));
   W5XDE_CHECK(write_safetensors(options.file, weights.tensors,
                                 {{"format", "pt"}, {"step", std::to_string(checkpoint.info().step)}}));
   fmt::print("{}: {} tensors of step {}\n", options.file.string(), weights.tensors.size(),
@@ -42,7 +42,7 @@ Status export_model(const ExportCommand& options) {
   // Renamed once it is whole.
   std::filesystem::path half = options.file;
   half += ".tmp";
-  W5XDE_CHECK(run.engine->save_model(run.state(), half));
+  W5XDE_CHECK(run.engine->save_model(run.state(), half, {}));
   W5XDE_CHECK(real_disk().rename(half, options.file));
   fmt::print("{}: the model of step {}\n", options.file.string(), run.checkpoint.info().step);
   return {};

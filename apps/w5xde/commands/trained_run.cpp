@@ -67,8 +67,8 @@ Result<TrainedRun> load_trained_run(const TrainedRunOptions& options) {
   W5XDE_TRY(RunData data, open_samples(config));
   W5XDE_TRY(const auto path, find_engine(options.engine));
   W5XDE_TRY(const EngineLibrary library, EngineLibrary::load(path, config.threads));
-  const std::filesystem::path file = std::filesystem::exists(folder.model_file()) ? folder.model_file() : "";
-  W5XDE_TRY(auto engine, library.make(model_options(config, *data.train, options.device), file));
+  W5XDE_TRY(auto engine,
+            library.make(model_options(config, *data.train, options.device), folder.engine_file()));
   W5XDE_TRY(AlignedBuffer memory, state_of(checkpoint, engine->description()));
   return TrainedRun{std::move(folder),     std::move(config), std::move(checkpoint),
                     std::move(data.train), std::move(engine), std::move(memory)};

@@ -8,8 +8,11 @@
 #include <thread>
 
 #include "base/errors.h"
+#include "base/hash.h"
+#include "base/work_progress.h"
 #include "coordinator/coordinator.h"
 #include "local_pool/batch_choice.h"
+#include "local_pool/channel_statistics.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/invitation.h"
 #include "local_pool/progress.h"
@@ -41,6 +44,7 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
   std::filesystem::path model_file;
   std::error_code ignored;  // there may be one of a start that failed
   std::filesystem::remove(folder.model_file(), ignored);
+  std::filesystem::remove(folder.frozen_file(), ignored);
   if (is_script(config.model)) {
     W5XDE_TRY(const MappedFile file, MappedFile::open(config.model));
     model_file = folder.model_file();
@@ -51,6 +55,8 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
                                .model_file = model_file,
                                .seed = config.seed,
                                .init = config.init,
+                               .train = config.train,
+                               .frozen_file = folder.frozen_file(),
                                .data = config.data,
                                .batch = config.batch,
                                .checkpoint = folder.checkpoint_path(0)}));
@@ -86,12 +92,13 @@ class CoordinatorProcess {
 
   Result<ExitCode> run() {
     W5XDE_TRY(const Address address, listen_address(options_));
-    W5XDE_TRY(const RunData data, open_data(asked_.config));
+    W5XDE_TRY(const RunData data, open_data(asked_.config, &log_));
     W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
     if (asked_.resumed) {
       W5XDE_TRY(const bool finished, says_finished(folder, data));
       if (finished) return kSuccess;
     }
+    if (asked_.config.normalize_measured) W5XDE_CHECK(measure_channels(data));
     if (asked_.config.batch_measured) W5XDE_CHECK(measure_batch(data));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
     W5XDE_TRY(auto coordinator, listen(address, folder));
@@ -134,13 +141,16 @@ class CoordinatorProcess {
     W5XDE_TRY(CheckpointFile checkpoint,
               first_checkpoint(folder, asked_.config, data, options_.device, *host_, log_));
     std::optional<MappedFile> model_file;
-    if (std::filesystem::exists(folder.model_file())) {
-      W5XDE_TRY(model_file, MappedFile::open(folder.model_file()));
+    std::string model_hash;
+    if (const auto file = folder.engine_file(); !file.empty()) {
+      W5XDE_TRY(model_file, MappedFile::open(file));
+      WorkProgress progress(&log_, loop_, "hashing " + file.string());
+      model_hash = hash128_hex(model_file->bytes(), progress.teller());
     }
     std::string loss = loss_of(asked_.config, checkpoint.info(), data);
     W5XDE_CHECK(check_targets(asked_.config, loss));
-    return RunMaterial{std::move(checkpoint), data.train, data.evaluation, std::move(model_file),
-                       std::move(loss)};
+    return RunMaterial{std::move(checkpoint), data.train,      data.evaluation,
+                       std::move(model_file), std::move(loss), std::move(model_hash)};
   }
 
   Status start_nodes(std::uint16_t port) {
@@ -151,6 +161,15 @@ class CoordinatorProcess {
                                .cores = options_.cores,
                                .model_cache = default_model_cache(),
                                .attempts_max = kLocalAttemptsMax});
+  }
+
+  Status measure_channels(const RunData& data) {
+    RunConfig& config = asked_.config;
+    WorkProgress progress(&log_, loop_, "measuring the channels of the samples");
+    W5XDE_CHECK(measure_normalization(*data.train, config.preparation, progress.teller()));
+    config.normalize_measured = false;
+    log_.normal("--normalize auto is --normalize {}", normalize_of(config.preparation));
+    return {};
   }
 
   // Before any node computes here: nodes would slow the measurement.

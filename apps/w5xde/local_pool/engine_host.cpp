@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "coordinator/batches.h"
 #include "local_pool/batch_choice.h"
+#include "local_pool/part_training.h"
 #include "node/join.h"
 #include "node/machine.h"
 #include "record/checkpoint.h"
@@ -36,10 +37,11 @@ static void from_json(const json& in, Shape& shape) {
   shape = Shape::make(in.get<std::vector<std::int64_t>>()).value();
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SampleField, name, dtype, shape, pixels, ids)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SamplePreparation, mean, deviation, crop_pixels, flip)
 static void to_json(json& out, const ModelOptions& model) {
   out = {{"model", model.model},     {"loss", model.loss},       {"inputs", model.inputs},
          {"targets", model.targets}, {"classes", model.classes}, {"threads", model.threads},
-         {"device", model.device},   {"compute", model.compute}};
+         {"device", model.device},   {"compute", model.compute}, {"preparation", model.preparation}};
   if (model.ignore_index) out["ignore_index"] = *model.ignore_index;
 }
 static void from_json(const json& in, ModelOptions& model) {
@@ -52,8 +54,10 @@ static void from_json(const json& in, ModelOptions& model) {
   in.at("threads").get_to(model.threads);
   in.at("device").get_to(model.device);
   in.at("compute").get_to(model.compute);
+  in.at("preparation").get_to(model.preparation);
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::NewRun, model, model_file, seed, init, data, batch, checkpoint)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::NewRun, model, model_file, seed, init, train, frozen_file,
+                                   data, batch, checkpoint)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, address, name, device, cores, model_cache,
                                    attempts_max, progress_seconds)
@@ -117,22 +121,23 @@ Status try_a_slot(Engine& engine, const EngineHost::NewRun& run, std::span<const
 
 Result<json> initialise_here(const EngineLibrary& library, const json& request) {
   const auto run = request.at("run").get<EngineHost::NewRun>();
-  W5XDE_TRY(const auto engine, library.make(run.model, run.model_file));
-  const ModelDescription& description = engine->description();
-  AlignedBuffer memory(description.floats() * sizeof(float));
-  const std::span<float> state(reinterpret_cast<float*>(memory.data()), description.floats());
-  std::memset(memory.data(), 0, memory.capacity());
-  W5XDE_CHECK(engine->initialise(mix(run.seed), state));
+  W5XDE_TRY(ModelWithState begun, make_with_state(library, run.model, run.model_file));
+  W5XDE_CHECK(begun.engine->initialise(mix(run.seed), begun.state()));
   if (!run.init.empty()) {
     auto weights = open_weights(run.init);
     if (!weights.ok()) return std::move(weights).error().within("--init");
-    W5XDE_CHECK(take_weights(*weights, *description.parameters, *description.buffers, state));
+    const ModelDescription& all = begun.engine->description();
+    W5XDE_CHECK(take_weights(*weights, *all.parameters, *all.buffers, begun.state()));
   }
-  W5XDE_CHECK(try_a_slot(*engine, run, state));
+  if (!run.train.empty())
+    W5XDE_CHECK(train_part(library, run.model, {run.train, run.model_file, run.frozen_file}, begun));
+  const ModelDescription& description = begun.engine->description();
+  const std::span<float> state = begun.state();
+  W5XDE_CHECK(try_a_slot(*begun.engine, run, state));
   const CheckpointInfo info{.seed = run.seed,
                             .model = run.model.model,
                             .loss = description.loss,
-                            .engine = engine->name(),
+                            .engine = begun.engine->name(),
                             .processor = processor_name(),
                             .model_fingerprint = fingerprint_of(description)};
   std::vector<NamedBlock> blocks = {

@@ -41,8 +41,10 @@ class EngineHost {
     ModelOptions model;
     std::filesystem::path model_file;
     std::uint64_t seed = 0;
-    std::string init;  // as --init has it
-    std::string data;  // what to train on, and
+    std::string init;                   // as --init has it
+    std::string train;                  // as --train has it, and
+    std::filesystem::path frozen_file;  // to write, where that leaves parameters out
+    std::string data;                   // what to train on, and
     std::uint32_t batch = 1;
     std::filesystem::path checkpoint;  // to write
   };

@@ -1,10 +1,8 @@
 #include "local_pool/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "commands/figure_text.h"
 #include "record/summary.h"
@@ -46,25 +44,13 @@ std::string progress_line(const StatusReport& report, const RunConfig& config) {
   return line;
 }
 
-Progress::Progress(const Log& log, const RunConfig& config)
-    : log_(log), config_(config), terminal_(isatty(STDERR_FILENO) != 0) {}
+Progress::Progress(const Log& log, const RunConfig& config) : log_(log), config_(config), line_(&log) {}
 
 void Progress::show(const StatusReport& report) {
   if (log_.tier() == LogTier::silent) return;
-  const std::string line = progress_line(report, config_);
-  if (terminal_) {
-    fmt::print(stderr, "\r\x1b[K{}", line);
-    std::fflush(stderr);
-    line_open_ = true;
-  } else if (report.seconds >= next_plain_) {
-    log_.normal("{}", line);
-    next_plain_ = report.seconds + kPlainEverySeconds;
-  }
-}
-
-void Progress::end() {
-  if (line_open_) fmt::print(stderr, "\r\x1b[K");
-  line_open_ = false;
+  if (!line_.on_terminal() && report.seconds < next_plain_) return;
+  line_.show(progress_line(report, config_));
+  next_plain_ = report.seconds + kPlainEverySeconds;
 }
 
 }  // namespace w5xde

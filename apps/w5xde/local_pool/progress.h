@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/work_progress.h"
 #include "run/run_config.h"
 #include "wire/status.h"
 
@@ -14,13 +15,12 @@ class Progress {
  public:
   Progress(const Log& log, const RunConfig& config);
   void show(const StatusReport& report);
-  void end();
+  void end() { line_.end(); }
 
  private:
   const Log& log_;
   RunConfig config_;
-  bool terminal_;
-  bool line_open_ = false;
+  ProgressLine line_;
   double next_plain_ = 0;
 };
 

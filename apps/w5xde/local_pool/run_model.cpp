@@ -22,6 +22,7 @@ ModelOptions model_options(const RunConfig& config, const Dataset& data, const s
           .targets = data.targets(),
           .classes = data.classes(),
           .ignore_index = config.ignore_index,
+          .preparation = config.preparation,
           .threads = config.threads,
           .device = device,
           .compute = config.compute};

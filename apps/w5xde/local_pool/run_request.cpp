@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/work_progress.h"
 #include "data/held_out.h"
+#include "learn/sample_preparation.h"
+#include "local_pool/part_training.h"
 #include "local_pool/run_model.h"
 #include "record/run_folder.h"
 
@@ -44,8 +47,10 @@ Status refuse_changes(const Given& before, const Given& now, std::vector<Setting
   return {};
 }
 
-// The same command line begins a run and resumes it: the batch that was measured is in its run.toml.
+// The same command line begins a run and resumes it: what was measured is in its run.toml.
 Given without_measuring(Given given) {
+  if (const auto found = given.find("normalize"); found != given.end() && found->second == "auto")
+    given.erase(found);
   const auto batch = given.find("batch");
   if (batch == given.end() || batch->second != "auto") return given;
   given.erase(batch);
@@ -98,13 +103,16 @@ Result<RunRequest> RunRequest::read(const std::string& run, const Given& given) 
   if (resumed) return asked;
   W5XDE_CHECK(check_model_file(asked.config.model));
   W5XDE_CHECK(check_init(asked.config.init));
+  W5XDE_CHECK(check_pattern(asked.config.train));
   return asked;
 }
 
-Result<RunData> open_samples(const RunConfig& config) {
+Result<RunData> open_samples(const RunConfig& config, const Log* log) {
   RunData data;
+  const SteadyClock clock;
   const auto open = [&](const std::string& spec, Split split) {
-    return open_dataset(spec, split, config.seed, config.ignore_index);
+    WorkProgress progress(log, clock, "reading " + spec);
+    return open_dataset(spec, split, config.seed, config.ignore_index, progress.teller());
   };
   W5XDE_TRY(data.train, open(config.data, Split::train));
   const std::string& other = config.evaluation_data;
@@ -123,13 +131,17 @@ Result<RunData> open_samples(const RunConfig& config) {
   return RunData{std::move(parts.train), std::move(parts.evaluation)};
 }
 
-Result<RunData> open_data(const RunConfig& config) {
-  W5XDE_TRY(RunData data, open_samples(config));
+Result<RunData> open_data(const RunConfig& config, const Log* log) {
+  W5XDE_TRY(RunData data, open_samples(config, log));
   if (config.batch > data.train->samples() && !config.batch_measured) {
     return invalid("--batch {} is more than the data has: {} samples; take {} at most", config.batch,
                    data.train->samples(), data.train->samples());
   }
   if (data.evaluation) W5XDE_CHECK(check_alike(*data.train, *data.evaluation));
+  if (config.preparation.any() || config.normalize_measured) {
+    auto prepared = prepared_input(config.preparation, data.train->inputs(), data.train->targets());
+    if (!prepared.ok()) return invalid("--{}", prepared.error().message);
+  }
   const bool classifies = data.evaluation && data.evaluation->classes() > 0;
   if (config.target_accuracy > 0 && !classifies) {
     return invalid("--target-accuracy needs classes to evaluate on, and {}; leave it out{}",

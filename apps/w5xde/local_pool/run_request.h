@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/log.h"
 #include "data/dataset.h"
 #include "record/checkpoint.h"
 #include "run/run_config.h"
@@ -28,10 +29,11 @@ struct RunData {
   std::shared_ptr<const Dataset> evaluation;  // none: nothing to evaluate on
 };
 
-// Opens what the run trains and evaluates on.
-Result<RunData> open_samples(const RunConfig& config);
+// Opens what the run trains and evaluates on. Where that takes long, it shows how far it is, in the log if
+// there is one.
+Result<RunData> open_samples(const RunConfig& config, const Log* log = nullptr);
 // The same, and checks the settings that depend on it.
-Result<RunData> open_data(const RunConfig& config);
+Result<RunData> open_data(const RunConfig& config, const Log* log = nullptr);
 
 // What --loss auto became when the run began. Older checkpoints do not say.
 std::string loss_of(const RunConfig& config, const CheckpointInfo& begun, const RunData& data);
