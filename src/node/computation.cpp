@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/errors.h"
 #include "learn/seeds.h"
 
 namespace w5xde {
@@ -57,14 +58,15 @@ std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes
 }
 
 Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<const float> state,
-                                  std::uint32_t lanes) {
+                                  std::uint32_t lanes, Reduction::Buffer into) {
   const Instant begun = clock_.now();
   const auto slots = slots_of(lease, payload);
   Computed computed;
   if (another_)
     computed.lanes = std::clamp(static_cast<std::uint32_t>(slots.size()), 1u, std::max(1u, lanes));
   W5XDE_CHECK(open_lanes(computed.lanes));
-  W5XDE_CHECK(lease.work == Work::train ? train(slots, state, computed) : evaluate(slots, state, computed));
+  W5XDE_CHECK(lease.work == Work::train ? train(slots, state, std::move(into), computed)
+                                        : evaluate(slots, state, computed));
   computed.busy = clock_.now() - begun;
   return computed;
 }
@@ -95,13 +97,17 @@ Status Computation::in_lanes(std::uint32_t lanes, std::size_t tasks, const Task&
   return {};
 }
 
-Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
+Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Reduction::Buffer into,
+                          Computed& computed) {
   const auto count = static_cast<std::uint32_t>(slots.size());
   const std::vector<SlotBlock> blocks = blocks_for_lanes(count, computed.lanes);
   std::vector<Sum> parts(blocks.size());
+  // Along the tree, what is on the right is added to what is on the left: the sum is where the first slot is.
+  const AlignedBuffer* const wanted = into.get();
   W5XDE_CHECK(in_lanes(computed.lanes, parts.size(), [&](Engine& engine, std::size_t number) -> Status {
     const SlotBlock block = blocks[number];
-    W5XDE_TRY(parts[number], add_up(engine, slots.subspan(block.first_slot, block.slot_count), state));
+    W5XDE_TRY(parts[number], add_up(engine, slots.subspan(block.first_slot, block.slot_count), state,
+                                    number == 0 ? std::move(into) : nullptr));
     return {};
   }));
   Reduction reduction(count, floats_);
@@ -110,6 +116,7 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
     W5XDE_CHECK(reduction.add(blocks[i], std::move(parts[i].values), parts[i].sums, pool_.get(), spare));
   for (auto& buffer : spare) give_back(std::move(buffer));
   computed.values = reduction.take(computed.sums);
+  if (wanted != nullptr && computed.values.get() != wanted) return invalid("the sum is not where it belongs");
   return {};
 }
 
@@ -117,7 +124,7 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
 // completes a block, the waiting sums of that block are added in the same pass over memory. If the last block
 // is cut short, what still waits is added at the end, along the tree's right edge.
 Result<Computation::Sum> Computation::add_up(Engine& engine, std::span<const Slot> slots,
-                                             std::span<const float> state) {
+                                             std::span<const float> state, Reduction::Buffer into) {
   std::vector<Sum> waiting;
   std::vector<const float*> addends;
   const std::size_t at_once = std::min<std::size_t>(2, slots.size());
@@ -128,7 +135,8 @@ Result<Computation::Sum> Computation::add_up(Engine& engine, std::span<const Slo
     for (std::size_t k = 1; k <= completed; ++k) {
       addends.push_back(reinterpret_cast<const float*>(waiting[waiting.size() - k].values->data()));
     }
-    Sum next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
+    if (!into && completed == 0) into = take_buffer();
+    Sum next{completed == 0 ? std::move(into) : std::move(waiting[waiting.size() - completed].values), {}};
     const std::span<float> floats(reinterpret_cast<float*>(next.values->data()), floats_);
     const auto pair = slots.subspan(i * at_once, std::min(at_once, slots.size() - i * at_once));
     W5XDE_TRY(next.sums, engine.compute(state, pair, addends, floats));

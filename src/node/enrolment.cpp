@@ -6,6 +6,7 @@
 #include "base/errors.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/shared_memory.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
 
@@ -139,7 +140,8 @@ Ready Enrolment::describe_node(const Engine& engine) const {
   Ready ready{.model_fingerprint = offer_.model_fingerprint,
               .engine = engine.name(),
               .processor = processor_name(),
-              .sample_cache_bytes = options_.sample_cache_bytes};
+              .sample_cache_bytes = options_.sample_cache_bytes,
+              .memory_token = SharedProbe::answer_to(offer_.memory_probe)};
   if (engine.uses_cores()) {
     ready.machine = options_.machine.id;
     ready.lanes = std::max(1u, options_.machine.cores / std::max(1u, options_.threads));
@@ -222,12 +224,15 @@ void Enrolment::warm_up(LoadedModel& loaded) const {
   if (bytes > kWarmUpBytesMax) return;
   const std::vector<std::byte> zeros(bytes);
   const std::uint64_t floats = loaded.engine->description().floats();
-  const Replica::State memory = loaded.replica->take();
+  // Where the coordinator's memory is shared, the node needs none of its own for parameters.
+  const bool shares = !SharedProbe::answer_to(offer_.memory_probe).empty();
+  const Replica::State memory = shares ? std::make_shared<AlignedBuffer>(floats * sizeof(float))
+                                       : loaded.replica->take();
   std::fill_n(reinterpret_cast<float*>(memory->data()), floats, 0.0F);
   const std::span<const float> state(reinterpret_cast<const float*>(memory->data()), floats);
   // If this fails, a lease will fail too, and say why.
   auto computed = loaded.computation->run(lease, zeros, state);
-  if (computed.ok()) loaded.computation->give_back(std::move(computed->values));
+  if (computed.ok() && !shares) loaded.computation->give_back(std::move(computed->values));
 }
 
 }  // namespace w5xde
