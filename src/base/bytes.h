@@ -140,11 +140,15 @@ class ByteWriter {
   std::vector<std::byte>& out_;
 };
 
+class SharedBlock;
+
 // Owned memory aligned to kAlignment. Growing keeps nothing: it is a landing place, not a container.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size) { reserve_exactly(size); }
+  // All of a block that processes share (base/shared_memory.h). Growing lets go of it.
+  explicit AlignedBuffer(std::shared_ptr<SharedBlock> block);
   AlignedBuffer(AlignedBuffer&& other) noexcept
       : memory_(std::move(other.memory_)), capacity_(std::exchange(other.capacity_, 0)) {}
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
@@ -162,15 +166,21 @@ class AlignedBuffer {
   std::byte* data() { return memory_.get(); }
   const std::byte* data() const { return memory_.get(); }
   std::size_t capacity() const { return capacity_; }
+  // The block that it is; null where the memory is this process's own.
+  const std::shared_ptr<SharedBlock>& shared() const { return memory_.get_deleter().block; }
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(kAlignment)); }
+    void operator()(std::byte* memory) const {
+      if (!block) ::operator delete[](memory, std::align_val_t(kAlignment));
+    }
+    std::shared_ptr<SharedBlock> block;
   };
 
   void reserve_exactly(std::size_t size) {
     // Both, because the allocation below may throw: the buffer is then empty, and says so.
-    memory_.reset();
+    memory_ = nullptr;
+    memory_.get_deleter().block = nullptr;
     capacity_ = 0;
     memory_.reset(static_cast<std::byte*>(::operator new[](size, std::align_val_t(kAlignment))));
     capacity_ = size;

@@ -42,6 +42,12 @@ class CodecChoice {
 
   // Of this node's contributions.
   Encoding answer_form(NodeId node) const;
+  // Whether what nodes of this machine are sent, and what this one sends, is as it may lie in shared memory:
+  // exact, whatever happens.
+  bool may_share_down() const {
+    return transport_.parameter_codec == GradientChoice() && !transport_.generic();
+  }
+  bool may_share_up(NodeId node) const { return answer_form(node).form == Form::direct; }
   // Of what changes in the parameters; lossy.
   const GradientCodec& parameter_codec() const { return parameter_codec_; }
   // Lossless, of what nodes are sent; null: each node's link decides.

@@ -49,11 +49,12 @@ Status Coordinator::begin(RunMaterial material) {
   const RunConfig& config = options_.config;
   const CheckpointInfo& from = material.checkpoint.info();
   W5XDE_TRY(samples_, LeaseSamples::make(config, material.data, material.evaluation, &pool_));
-  W5XDE_CHECK(training_.resume(material.checkpoint, samples_->sampler().slots_per_epoch()));
+  const bool shares = shares_memory(config, material.checkpoint, options_.shared_bytes_min);
+  W5XDE_CHECK(training_.resume(material.checkpoint, samples_->sampler().slots_per_epoch(), shares));
   const Learner& learner = training_.learner();
   shape_ = {learner.parameters(), learner.floats()};
   round_.emplace(round_options(config, from, *samples_));
-  transfers_.emplace(Transfers::Pool{loop_, config, sessions_, training_, *round_, *samples_, &pool_},
+  transfers_.emplace(Transfers::Pool{loop_, config, sessions_, training_, *round_, *samples_, &pool_, shares},
                      shape_);
   answers_.emplace(loop_, sessions_, *round_, tally_);
   W5XDE_CHECK(transfers_->resume(material.checkpoint));
@@ -115,7 +116,7 @@ Status Coordinator::ready(Session& session) {
   if (options_.config.turns) place.machine = about.machine;
   round_->join(id, place, transfers_->swap_in_seconds(session));
   round_->set_up_to_date(id, !transfers_->newcomers_catch_up());
-  round_->set_exchange_seconds(id, session.exchange_seconds());
+  round_->set_exchange_seconds(id, session.exchange_seconds(transfers_->answer_bytes(session)));
   tally_.joined(id, session.name(), session.peer(), about);
   if (phase_ == Phase::waiting && round_->nodes() >= options_.nodes_awaited) start_training();
   if (phase_ != Phase::waiting) pump();
@@ -204,10 +205,8 @@ Status Coordinator::contributed(Session& session, const Contribution& contributi
                                 Reduction::Buffer values) {
   tally_.computed(session.id(), contribution);
   training_.step().forget_landing(session.id());
-  if (!running()) {
-    training_.learner().give_back(std::move(values));
-    return {};
-  }
+  if (!running() || contribution.samples == 0) training_.learner().give_back(std::move(values));
+  if (!running()) return {};
   if (contribution.samples > 0 && values) {
     training_.check({session.id(), contribution, std::move(values), session.arriving_finite()});
     return {};
@@ -334,13 +333,6 @@ void Coordinator::committed(const Tally::Commit& commit) {
   training_.set_pace(*round_, tally_.slots_committed());
   if (tally_.row_due()) tally_.record_steps(report().progress());
   if (evaluation_due() && !run_over() && !drops_open_steps()) begin_evaluation(Evaluations::Kind::on_the_way);
-}
-
-// Whether it is complete or not.
-void Coordinator::leave_evaluation() {
-  evaluations_.leave();
-  round_->end_evaluation();
-  transfers_->end_exact();
 }
 
 void Coordinator::end_evaluation() {

@@ -50,6 +50,8 @@ class Coordinator final : private Session::Host, private Training::Host {
     unsigned nodes_awaited = 1;                   // training begins when this many are ready
     unsigned threads = 0;                         // for heavy work, beside the loop's own
     std::uint64_t inline_floats = kInlineFloats;  // more are added up and stepped beside the loop
+    // Smaller models cross sockets, on this machine too.
+    std::uint64_t shared_bytes_min = kSharedBytesMin;
     Recorder::Database database = Recorder::Database::kept;
     // A checkpoint that cannot be written is tried again after this time, then after twice that, and so on:
     // five times, about half a minute in all. Then the run fails.
@@ -122,6 +124,7 @@ class Coordinator final : private Session::Host, private Training::Host {
   Bytes model_file() override { return model_file_ ? model_file_->bytes() : Bytes(); }
   const BlockShape& shape() override { return shape_; }
   Reduction::Buffer take_buffer() override { return training_.learner().take_buffer(); }
+  const SharedProbe* memory_probe() override { return transfers_ ? transfers_->memory_probe() : nullptr; }
   Status ready(Session& session) override;
   Status landing(Session& session, const Contribution& contribution, std::span<float> values,
                  std::uint64_t landed) override;
@@ -171,7 +174,12 @@ class Coordinator final : private Session::Host, private Training::Host {
     round_->begin_evaluation(evaluations_.slots(), loop_.now(), samples_->slots_max(Work::evaluate));
   }
   void end_evaluation();
-  void leave_evaluation();
+  // Whether it is complete or not.
+  void leave_evaluation() {
+    evaluations_.leave();
+    round_->end_evaluation();
+    transfers_->end_exact();
+  }
   void follow(const Evaluations::Outcome& outcome);
 
   void write_checkpoint();

@@ -16,21 +16,34 @@ Status check_coding(const Contribution& contribution, const Encoding& asked, con
 
 }  // namespace
 
-void LeasesOut::erase(LeaseId lease) {
-  std::erase_if(out_, [&](const Out& out) { return out.grant.lease == lease; });
+Reduction::Buffer LeasesOut::erase(LeaseId lease) {
+  const auto found = std::ranges::find(out_, lease, [](const Out& out) { return out.grant.lease; });
+  if (found == out_.end()) return nullptr;
+  Reduction::Buffer memory = std::move(found->memory);
+  out_.erase(found);
+  forget_versions();
+  return memory;
+}
+
+void LeasesOut::sent_version(std::uint64_t version, Learner::State state) {
+  if (versions_.empty() || versions_.back().version != version) versions_.push_back({.version = version});
+  versions_.back().state = std::move(state);
   forget_versions();
 }
 
-void LeasesOut::sent_version(std::uint64_t version) {
-  if (versions_.empty() || versions_.back() != version) versions_.push_back(version);
-  forget_versions();
-}
-
-// The newest stays: its next lease may be computed with it.
+// The newest stays: its next lease may be computed with it. Its memory need not: a node computes one lease at
+// a time, each with its lease's version or a newer one, so it reads nothing older than its oldest lease asks
+// for, and nothing while it has none.
 void LeasesOut::forget_versions() {
   const auto oldest = std::ranges::min_element(out_, {}, &Out::version);
   const std::uint64_t needed = oldest == out_.end() ? UINT64_MAX : oldest->version;
-  while (versions_.size() > 1 && versions_.front() < needed) versions_.pop_front();
+  while (versions_.size() > 1 && versions_.front().version < needed) versions_.pop_front();
+  if (!versions_.empty() && versions_.front().version < needed) versions_.front().state = nullptr;
+}
+
+void LeasesOut::let_go_of_memory() {
+  for (Out& out : out_) out.memory = nullptr;
+  for (Sent& sent : versions_) sent.state = nullptr;
 }
 
 // In async a node trains with the newest parameters that it has: one of those that it was sent, and not older
@@ -38,7 +51,7 @@ void LeasesOut::forget_versions() {
 bool LeasesOut::may_have_computed_with(std::uint64_t version, const Out& lease, bool newest) const {
   if (version == lease.version) return true;
   return newest && lease.grant.work == Work::train && version > lease.version &&
-         std::ranges::find(versions_, version) != versions_.end();
+         std::ranges::find(versions_, version, &Sent::version) != versions_.end();
 }
 
 // What is wrong in here would be wrong in the sum, the audit, or the order of things.

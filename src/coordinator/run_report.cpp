@@ -6,6 +6,12 @@
 
 namespace w5xde {
 
+namespace {
+
+constexpr std::string_view kSharedMemory = "shared memory";
+
+}  // namespace
+
 std::uint64_t RunReport::steps_done() const {
   return config.mode == Mode::sync ? tally.step() : training.learner().version();
 }
@@ -25,13 +31,23 @@ std::uint64_t RunReport::global_batch_of(std::uint64_t step) const {
   return std::uint64_t{round.step_slots().full_slots_of(step)} * config.batch;
 }
 
+std::string RunReport::describe_up(const Session& session) const {
+  if (session.shares_memory() && codecs.may_share_up(session.id())) return std::string(kSharedMemory);
+  return codecs.describe_up(session.id(), session.describe_up());
+}
+
+std::string RunReport::describe_down(const Session& session) const {
+  if (session.shares_memory() && codecs.may_share_down()) return std::string(kSharedMemory);
+  return codecs.describe_down(session.describe_down());
+}
+
 NodeTraffic RunReport::traffic_of(const Session& session) const {
   const LinkReport link = session.connection().link();
   return {.bytes_sent = link.bytes_received,
           .bytes_received = link.bytes_sent,
           .compression_ratio = session.compression_ratio(),
-          .codec_up = codecs.describe_up(session.id(), session.describe_up()),
-          .codec_down = codecs.describe_down(session.describe_down())};
+          .codec_up = describe_up(session),
+          .codec_down = describe_down(session)};
 }
 
 Summary RunReport::summary() const {
@@ -104,8 +120,8 @@ void RunReport::add_to(StatusReport& status) const {
                             .round_trip_ms = seconds_of(session.connection().link().round_trip) * 1e3,
                             .standing = std::string(name_of(member.standing)),
                             .reason = round.roster().reason(id),
-                            .codec_up = codecs.describe_up(id, session.describe_up()),
-                            .codec_down = codecs.describe_down(session.describe_down())});
+                            .codec_up = describe_up(session),
+                            .codec_down = describe_down(session)});
   });
 }
 

@@ -37,6 +37,8 @@ struct RunReport {
   NodeTraffic traffic_of(const Session& session) const;
 
  private:
+  std::string describe_up(const Session& session) const;
+  std::string describe_down(const Session& session) const;
   double epochs(std::uint64_t samples_committed) const;
   // Samples of a step that has not been cut short.
   std::uint64_t global_batch_of(std::uint64_t step) const;

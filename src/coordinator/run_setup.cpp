@@ -20,6 +20,15 @@ Round::Options round_options(const RunConfig& config, const CheckpointInfo& from
           .lanes = config.threads == 1};
 }
 
+bool shares_memory(const RunConfig& config, const CheckpointFile& from, std::uint64_t shared_bytes_min) {
+  std::uint64_t bytes = 0;
+  for (const char* group : {"parameters", "buffers"}) {
+    if (const auto layout = from.layout_of(group)) bytes += layout->floats() * sizeof(float);
+  }
+  return config.transport.shared_memory == MemorySharing::automatic && !config.transport.generic() &&
+         bytes >= shared_bytes_min && bytes <= Limits{}.payload_bytes_max;
+}
+
 std::string what_lets_it_go_on(const RunConfig& config, const CheckpointInfo& at, const Dataset& data,
                                bool evaluates) {
   if (evaluates && !at.evaluation_loss) return {};

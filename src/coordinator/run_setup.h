@@ -31,6 +31,8 @@ Round::Options round_options(const RunConfig& config, const CheckpointInfo& from
                              const LeaseSamples& samples);
 Evaluations::Options evaluation_options(const RunConfig& config, const RunMaterial& material,
                                         const LeaseSamples& samples, const RunFolder& folder);
+// Whether this model is large enough to stay in memory that nodes of this machine share.
+bool shares_memory(const RunConfig& config, const CheckpointFile& from, std::uint64_t shared_bytes_min);
 // Where the run had reached its end by this checkpoint, and was evaluated if there is data for it: what to
 // change so that it goes on. Empty where something is left to do.
 std::string what_lets_it_go_on(const RunConfig& config, const CheckpointInfo& at, const Dataset& data,

@@ -46,6 +46,7 @@ Session::~Session() {
 
 void Session::closed(const Error& reason) {
   loop_.cancel(watch_timer_);
+  leases_.let_go_of_memory();
   // Who it is that left, and gave this reason, is said where it is told.
   const bool told = connection_->goodbye_received() && reason.message.starts_with(kGoodbyePrefix);
   host_.ended(*this, told ? Error{reason.kind, reason.message.substr(kGoodbyePrefix.size())} : reason);
@@ -170,8 +171,11 @@ void Session::offer() {
                      hello.software, hello.protocol_max, kProtocolOfPreparation));
   }
   admission_.offer();
+  Offer offer = *run;
+  if (const SharedProbe* probe = host_.memory_probe(); probe != nullptr && is_local())
+    offer.memory_probe = probe->question();
   Head head;
-  encode(*run, head);
+  encode(offer, head);
   (void)connection_->send({.type = FrameType::offer, .head = head});
 }
 
@@ -197,6 +201,9 @@ Status Session::received_ready(Bytes head) {
     return incompatible("this run computes in {} and {} in {}; update its w5xde",
                         name_of(host_.run_offer()->compute), name(), name_of(about.compute));
   }
+  const SharedProbe* probe = host_.memory_probe();
+  if (probe == nullptr || !is_local() || !probe->is_answered_by(about.memory_token))
+    about.memory_token.clear();
   kept_.set_bytes_max(about.sample_cache_bytes);
   admission_.become_ready(std::move(about));
   // One contribution at a time, as large as the model at most, in whatever form; or what a codec kept of two.
@@ -218,10 +225,9 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   if (!is_ready()) return corrupt("a contribution before ready");
   W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
   W5XDE_CHECK(check_contribution(contribution));
-  if (contribution.tensors.empty()) {
-    leases_.erase(contribution.lease_id);
-    return host_.contributed(*this, contribution, nullptr);
-  }
+  // Without floats, or with floats that are where its lease told it to write them.
+  if (contribution.tensors.empty() || contribution.coding.form == Form::shared)
+    return host_.contributed(*this, contribution, leases_.erase(contribution.lease_id));
   // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in
   // it.
   if (payload.empty()) return corrupt("a contribution without its floats");
@@ -230,7 +236,7 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   arriving_.landed(header, contribution, shape);
   if (arriving_.floats_landed() < shape.floats)
     return host_.landing(*this, contribution, arriving_.values(shape), arriving_.floats_landed());
-  leases_.erase(contribution.lease_id);
+  (void)leases_.erase(contribution.lease_id);
   if (w5xde::has_feedback(contribution.coding)) has_feedback_ = true;
   return host_.contributed(*this, contribution, arriving_.take());
 }
@@ -274,25 +280,42 @@ Status Session::send_feedback(std::span<const float> feedback) {
   return sender_.send(*connection_, FrameType::feedback, head, {.tensors = {&view, 1}, .keep = copy});
 }
 
-double Session::exchange_seconds() const {
-  const LinkReport link = connection_->link();
-  const double bytes =
-      arriving_.bytes() > 0 ? arriving_.bytes() : static_cast<double>(host_.shape().floats * sizeof(float));
-  // The kernel's round trip: a heartbeat's waits until the node has computed.
-  const double round_trip = link.tcp ? seconds_of(link.tcp->round_trip_min) : 0;
-  return w5xde::exchange_seconds(round_trip, bytes, link.receive_bytes_per_second);
+double Session::answer_bytes() const {
+  return arriving_.bytes() > 0 ? arriving_.bytes()
+                               : static_cast<double>(host_.shape().floats * sizeof(float));
 }
 
-double Session::step_seconds(double version_bytes, bool overlaps) {
+double Session::exchange_seconds(double answer_bytes) const {
+  const LinkReport link = connection_->link();
+  // The kernel's round trip: a heartbeat's waits until the node has computed.
+  const double round_trip = link.tcp ? seconds_of(link.tcp->round_trip_min) : 0;
+  return w5xde::exchange_seconds(round_trip, answer_bytes, link.receive_bytes_per_second);
+}
+
+double Session::step_seconds(double version_bytes, double answer_bytes, bool overlaps) {
   const double rate = connection_->outgoing_bytes_per_second();
   const double down = rate > 0 ? version_bytes / rate : 0;
-  return overlaps ? std::max(exchange_seconds(), down) : exchange_seconds() + down;
+  const double exchange = exchange_seconds(answer_bytes);
+  return overlaps ? std::max(exchange, down) : exchange + down;
 }
 
 Status Session::send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
   W5XDE_CHECK(broadcast.send(learner, sent_, {codec, parameter_policies_}, *connection_, sender_.stats()));
   leases_.sent_version(learner.version());
   return {};
+}
+
+Status Session::share_parameters(const Learner& learner) {
+  sent_ = {.version = learner.version()};
+  leases_.sent_version(learner.version(), learner.state());
+  head_.clear();
+  encode(Parameters{.version = learner.version(),
+                    .floats_total = learner.floats(),
+                    .coding = {.form = Form::shared},
+                    .memory = learner.state()->shared()->address(),
+                    .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(learner.floats())}}}},
+         head_);
+  return connection_->send({.type = FrameType::parameters, .head = head_});
 }
 
 Status Session::send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec) {
@@ -304,9 +327,9 @@ std::string Session::describe_down() const {
 }
 
 Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,
-                           const LeaseForm& form) {
+                           LeaseForm form) {
   Formed formed = form.generic ? form_generic(batch.payload) : Formed();
-  const Lease lease{.lease_id = grant.lease,
+  Lease lease{.lease_id = grant.lease,
                     .step = grant.step,
                     .version = version,
                     .seed = seed,
@@ -318,10 +341,16 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                     .numbers = std::move(batch.numbers),
                     .coding = formed.coding,
                     .tensors = batch.tensors};
+  if (form.memory) lease.answer.memory = form.memory->shared()->address();
   head_.clear();
   encode(lease, head_);
   if (form.answer.has_feedback()) may_hand_over_ = true;
-  leases_.add({.grant = grant, .samples = lease.samples(), .version = version, .answer = form.answer});
+  leases_.add({.grant = grant,
+               .samples = lease.samples(),
+               .version = version,
+               .answer = form.answer,
+               .memory = std::move(form.memory)});
+  if (form.state) leases_.sent_version(version, std::move(form.state));
   return sender_.send(*connection_, FrameType::lease, head_,
                       {.tensors = batch.payload,
                        .formed = std::move(formed),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/shared_memory.h"
 #include "coordinator/admission.h"
 #include "coordinator/arriving_contribution.h"
 #include "coordinator/batches.h"
@@ -42,12 +43,14 @@ class Session final : private Connection::Owner {
     virtual Bytes model_file() = 0;
     virtual const BlockShape& shape() = 0;
     virtual Reduction::Buffer take_buffer() = 0;
+    // Finds out whether a node of this machine shares memory with this process; null: nothing is shared.
+    virtual const SharedProbe* memory_probe() = 0;
     // The node can work.
     virtual Status ready(Session& session) = 0;
     // The first `landed` floats of a contribution are in `values`; the others follow.
     virtual Status landing(Session& session, const Contribution& contribution, std::span<float> values,
                            std::uint64_t landed) = 0;
-    // `values` is null when the contribution has none.
+    // `values` is null when the contribution has none; of a void lease, they are memory to be used again.
     virtual Status contributed(Session& session, const Contribution& contribution,
                                Reduction::Buffer values) = 0;
     // What the node's codec has still to say: a copy that was asked for, or all of it because it leaves.
@@ -74,6 +77,8 @@ class Session final : private Connection::Owner {
   const std::string& peer() const { return peer_; }
   // It is on this machine.
   bool is_local() const { return peer_.starts_with("127.") || peer_.starts_with("[::1]"); }
+  // Its process sees blocks of this one's memory.
+  bool shares_memory() const { return !about().memory_token.empty(); }
   // Stays the same when the node leaves and comes back.
   std::string identity() const { return fmt::format("{}, machine {}", name(), about().machine); }
   // The peer without its port.
@@ -84,6 +89,8 @@ class Session final : private Connection::Owner {
   void offer();
   // The learner's version. Without a codec, with the one that pays.
   Status send_parameters(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec);
+  // The learner's version, to a node that shares memory: it reads what the learner has.
+  Status share_parameters(const Learner& learner);
   // What there is of the next one.
   Status send_ahead(const Learner& learner, Broadcast& broadcast, const SectionCodec* codec);
   std::uint64_t version_sent() const { return sent_.version; }
@@ -94,9 +101,11 @@ class Session final : private Connection::Owner {
     bool generic = false;
     const SectionCodec* codec = nullptr;  // none: the one that pays
     Encoding answer;
+    Learner::State state = nullptr;      // that the node reads where it is, if that is known already
+    Reduction::Buffer memory = nullptr;  // into which it writes a shared answer
   };
   Status send_lease(const Grant& grant, std::uint64_t version, std::uint64_t seed, Batch batch,
-                    const LeaseForm& form);
+                    LeaseForm form);
   KeptSamples& kept() { return kept_; }
 
   // Every number of the contribution that is arriving is finite, as far as it is here.
@@ -127,11 +136,13 @@ class Session final : private Connection::Owner {
     if (!sent.ok()) close(std::move(sent).error());
   }
 
+  // Of its answers on the link, by the last ones.
+  double answer_bytes() const;
   // What a lease and its answer cost beside the computing, as far as is known of the link.
-  double exchange_seconds() const;
+  double exchange_seconds(double answer_bytes) const;
   // What a step costs it beside the computing: a version of `version_bytes` there, a contribution back, one
   // after the other or both at once.
-  double step_seconds(double version_bytes, bool overlaps);
+  double step_seconds(double version_bytes, double answer_bytes, bool overlaps);
 
  private:
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;

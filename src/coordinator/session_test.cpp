@@ -21,6 +21,7 @@ class KeepingHost final : public Session::Host {
   Bytes model_file() override { return file; }
   const BlockShape& shape() override { return block; }
   Reduction::Buffer take_buffer() override { return std::make_unique<AlignedBuffer>(64); }
+  const SharedProbe* memory_probe() override { return probe ? &*probe : nullptr; }
   Status ready(Session&) override { return {}; }
   Status landing(Session&, const Contribution&, std::span<float>, std::uint64_t) override { return {}; }
   Status contributed(Session&, const Contribution&, Reduction::Buffer) override { return {}; }
@@ -39,6 +40,7 @@ class KeepingHost final : public Session::Host {
   std::optional<Offer> offer = Offer{.model = "m", .model_fingerprint = 7};
   std::vector<std::byte> file;
   BlockShape block{BlockLayout::make({{.name = "w", .shape = Shape{16}}}, 1000).value(), 16};
+  std::optional<SharedProbe> probe;
   int feedbacks = 0;
   int questions = 0;
   std::optional<Error> why;

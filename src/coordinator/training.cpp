@@ -25,7 +25,7 @@ Training::Training(Loop& loop, Host& host, const RunConfig& config, std::uint64_
       step_(pool),
       background_(loop.background()) {}
 
-Status Training::resume(const CheckpointFile& from, std::uint64_t slots_per_epoch) {
+Status Training::resume(const CheckpointFile& from, std::uint64_t slots_per_epoch, bool shares_memory) {
   const CheckpointInfo& info = from.info();
   OptimizerOptions optimizer = config_.optimizer;
   if (CodecChoice::nodes_gather_momentum(config_)) optimizer.momentum = 0;
@@ -33,7 +33,11 @@ Status Training::resume(const CheckpointFile& from, std::uint64_t slots_per_epoc
   W5XDE_TRY(
       learner_,
       Learner::from(from, {info.version, info.optimizer_steps, info.steps_without_gradient},
-                    {.optimizer = optimizer, .schedule = schedule, .clip_norm = config_.clip_norm}, pool_));
+                    {.optimizer = optimizer,
+                     .schedule = schedule,
+                     .clip_norm = config_.clip_norm,
+                     .shares_memory = shares_memory},
+                    pool_));
   // A run that grows and ends after a number of steps: nobody knows how many slots they will have.
   schedule_by_slots_ = !config_.growth.grows() || config_.slots_total(slots_per_epoch) > 0;
   return {};
@@ -108,9 +112,9 @@ void Training::check(Arrived arrived) {
   if (busy_) return arrived_.push_back(std::move(arrived));
   // What came in parts was looked at as it landed.
   const std::uint64_t floats = arrived.contribution.first_float > 0 ? 0 : learner_->floats();
-  const auto look = [floats](Arrived& at) {
+  const auto look = [this, floats](Arrived& at) {
     const std::span<const float> values(reinterpret_cast<const float*>(at.values->data()), floats);
-    at.finite = at.finite && std::isfinite(at.contribution.loss_sum) && all_finite(values);
+    at.finite = at.finite && std::isfinite(at.contribution.loss_sum) && all_finite_in_parallel(values, pool_);
   };
   if (floats <= inline_floats_) {
     look(arrived);

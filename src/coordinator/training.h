@@ -57,7 +57,8 @@ class Training {
   Training& operator=(const Training&) = delete;
 
   // Goes on from a checkpoint; and with the steps of this round.
-  Status resume(const CheckpointFile& from, std::uint64_t slots_per_epoch);
+  // `shares_memory`: with nodes of this machine.
+  Status resume(const CheckpointFile& from, std::uint64_t slots_per_epoch, bool shares_memory);
   Status begin_steps(const CheckpointInfo& from, Round& round);
   // sync: the step before the round's front is committed. Returns how the global batch grows by it, if it
   // does.

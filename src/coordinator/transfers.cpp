@@ -21,6 +21,8 @@ Transfers::Transfers(const Pool& pool, const BlockShape& shape)
       codecs_(pool.config, shape),
       broadcast_(shape, {pool.config.transport.generic(), codecs_.part_floats()}, pool.threads, pool.loop) {
   broadcast_.set_codec(codecs_.parameter_codec());
+  if (!pool_.shares_memory) return;
+  if (auto probe = SharedProbe::make(); probe.ok()) probe_ = std::move(*probe);
 }
 
 Status Transfers::resume(const CheckpointFile& from) {
@@ -54,15 +56,25 @@ Status Transfers::send_lease(Session& session, const Grant& grant, Batch batch) 
   if (of_this_version && session.version_sent() != learner().version()) W5XDE_CHECK(send_parameters(session));
   // In sync the version of a step's parameters is known before they are: they are those of the step's number.
   const std::uint64_t ahead = of_this_version ? 0 : grant.step - round.front_step();
+  Session::LeaseForm form{.generic = config.transport.generic(),
+                          .codec = codecs_.codec_down(),
+                          .answer = codecs_.answer_form(session.id())};
+  if (of_this_version && shares_down(session)) form.state = learner().state();
+  if (train && shares_up(session)) {
+    form.memory = pool_.training.learner().take_buffer();
+    if (form.memory->shared()) {
+      form.answer = {.form = Form::shared};
+    } else {
+      pool_.training.learner().give_back(std::exchange(form.memory, nullptr));
+    }
+  }
   return session.send_lease(grant, learner().version() + ahead, step_seed(config.seed, grant.step),
-                            std::move(batch),
-                            {.generic = config.transport.generic(),
-                             .codec = codecs_.codec_down(),
-                             .answer = codecs_.answer_form(session.id())});
+                            std::move(batch), std::move(form));
 }
 
 Status Transfers::send_parameters(Session& session) {
   pool_.training.step().set_out();
+  if (shares_down(session)) return session.share_parameters(learner());
   return session.send_parameters(learner(), exact_ ? *exact_ : broadcast_, codecs_.codec_down());
 }
 
@@ -77,7 +89,8 @@ void Transfers::send_newest_to_all() {
 }
 
 void Transfers::send_ahead(Session& session) {
-  if (!learner().next() || !session.has_lease_of(learner().version() + 1)) return;
+  // Who shares memory has it when it is whole.
+  if (!learner().next() || shares_down(session) || !session.has_lease_of(learner().version() + 1)) return;
   if (session.connection().queued_bytes() > 0) return;
   session.close_unless(session.send_ahead(learner(), broadcast_, codecs_.codec_down()));
 }
@@ -148,7 +161,7 @@ void Transfers::measure_links() {
     const Member& member = round.roster().at(session.id());
     if (!round.roster().limited() || member.pace.seconds_per_slot == 0 || !member.works()) return;
     Costs& costs = links[session.host()];
-    costs.exchange += session.exchange_seconds();
+    costs.exchange += session.exchange_seconds(answer_bytes(session));
     costs.step += step_seconds(session);
     ++costs.nodes;
   });
@@ -161,7 +174,7 @@ void Transfers::measure_links() {
 }
 
 void Transfers::measure_link(Session& session) {
-  pool_.round.set_exchange_seconds(session.id(), session.exchange_seconds());
+  pool_.round.set_exchange_seconds(session.id(), session.exchange_seconds(answer_bytes(session)));
   pool_.round.set_step_seconds(session.id(), step_seconds(session));
   pool_.round.set_swap_in_seconds(session.id(), swap_in_seconds(session));
 }
@@ -169,7 +182,7 @@ void Transfers::measure_link(Session& session) {
 // A node that has rested lacks a version of the parameters, and samples where nodes keep them.
 double Transfers::swap_in_seconds(Session& session) const {
   const std::uint64_t samples = uses_cache(session) ? pool_.samples.bytes() : 0;
-  const std::uint64_t bytes = shape_.floats * sizeof(float) + samples;
+  const std::uint64_t bytes = (shares_down(session) ? 0 : shape_.floats * sizeof(float)) + samples;
   // A node of this machine takes bytes as fast as it computes: what is measured then is no link's rate.
   const double rate = session.is_local() ? 0 : session.outgoing_bytes_per_second();
   return static_cast<double>(bytes) * std::max(kSecondsPerByte, rate > 0 ? 1 / rate : 0);
@@ -178,8 +191,10 @@ double Transfers::swap_in_seconds(Session& session) const {
 double Transfers::step_seconds(Session& session) const {
   // The bytes for a node that has the version before. A node that has rested needs more, but only once.
   const double usual = broadcast_.usual_bytes();
-  const double bytes = usual > 0 ? usual : static_cast<double>(shape_.floats * sizeof(float));
-  return session.step_seconds(bytes, codecs_.answer_form(session.id()).part_floats > 0);
+  const double bytes = shares_down(session) ? 0
+                       : usual > 0          ? usual
+                                            : static_cast<double>(shape_.floats * sizeof(float));
+  return session.step_seconds(bytes, answer_bytes(session), codecs_.answer_form(session.id()).part_floats > 0);
 }
 
 std::vector<NamedBlock> Transfers::blocks() const {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/shared_memory.h"
 #include "coordinator/codec_choice.h"
 #include "coordinator/lease_samples.h"
 #include "coordinator/sessions.h"
@@ -26,12 +27,14 @@ class Transfers {
     Round& round;
     LeaseSamples& samples;
     ThreadPool* threads;
+    bool shares_memory;  // with nodes of this machine that can
   };
   Transfers(const Pool& pool, const BlockShape& shape);
   // What nodes were shown by a lossy codec when this was saved.
   Status resume(const CheckpointFile& from);
 
   const CodecChoice& codecs() const { return codecs_; }
+  const SharedProbe* memory_probe() const { return probe_ ? &*probe_ : nullptr; }
   void forget(NodeId node);
 
   // The samples of a lease, as this node needs them. An error is the data's.
@@ -56,6 +59,10 @@ class Transfers {
   void measure_links();
   void measure_link(Session& session);
   double swap_in_seconds(Session& session) const;
+  // Of an answer on this link.
+  double answer_bytes(const Session& session) const {
+    return shares_up(session) ? 0 : session.answer_bytes();
+  }
 
   Broadcast& broadcast() { return broadcast_; }
   // What nodes are shown must not change while a checkpoint is written; and what the checkpoint has of it.
@@ -72,12 +79,19 @@ class Transfers {
  private:
   const Learner& learner() const { return pool_.training.learner(); }
   bool uses_cache(const Session& session) const;
+  bool shares_down(const Session& session) const {
+    return session.shares_memory() && codecs_.may_share_down() && learner().state()->shared();
+  }
+  bool shares_up(const Session& session) const {
+    return session.shares_memory() && codecs_.may_share_up(session.id());
+  }
   Status send_parameters(Session& session);
   double step_seconds(Session& session) const;
 
   Pool pool_;
   BlockShape shape_;
   CodecChoice codecs_;
+  std::optional<SharedProbe> probe_;
   Broadcast broadcast_;
   std::optional<Broadcast> exact_;
   std::map<NodeId, Instant> catching_up_;  // are sent a version before they take part, and since when

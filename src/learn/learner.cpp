@@ -1,23 +1,15 @@
 #include "learn/learner.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "base/errors.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/shared_memory.h"
 #include "learn/engine_library.h"
 
 namespace w5xde {
-
-bool all_finite(std::span<const float> values) {
-  // The exponent of NaN and infinity is all ones. Counting them keeps the loop free of branches.
-  std::uint32_t bad = 0;
-  for (const float value : values)
-    bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
-  return bad == 0;
-}
 
 Learner::Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<const BlockLayout> buffers,
                  const Options& options, ThreadPool* pool)
@@ -27,7 +19,7 @@ Learner::Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<
       pool_(pool),
       floats_(parameters_->floats() + buffers_->floats()),
       fingerprint_(fingerprint_of(ModelDescription{parameters_, buffers_})),
-      state_(std::make_shared<AlignedBuffer>(floats_ * sizeof(float))),
+      state_(std::make_shared<AlignedBuffer>(new_memory())),
       optimizer_(options.optimizer, parameters_) {
   std::memset(state_->data(), 0, floats_ * sizeof(float));
 }
@@ -79,7 +71,7 @@ std::string Learner::parameters_hash() const {
 }
 
 Reduction::Buffer Learner::take_buffer() {
-  if (spare_.empty()) return std::make_unique<AlignedBuffer>(floats_ * sizeof(float));
+  if (spare_.empty()) return std::make_unique<AlignedBuffer>(new_memory());
   Reduction::Buffer buffer = std::move(spare_.back());
   spare_.pop_back();
   return buffer;
@@ -89,68 +81,65 @@ void Learner::give_back(Reduction::Buffer buffer) {
   if (buffer && spare_.size() < kSpareMax) spare_.push_back(std::move(buffer));
 }
 
+AlignedBuffer Learner::new_memory() const {
+  const std::uint64_t bytes = floats_ * sizeof(float);
+  return options_.shares_memory ? make_shared_buffer(bytes) : AlignedBuffer(bytes);
+}
+
 Learner::State Learner::free_memory() {
-  if (!other_ || other_.use_count() > 1) other_ = std::make_shared<AlignedBuffer>(floats_ * sizeof(float));
+  if (!other_ || other_.use_count() > 1) other_ = std::make_shared<AlignedBuffer>(new_memory());
   return std::move(other_);
 }
 
-// Of the floats from `first` on: parameters through the optimizer, buffers by the mean of what changed.
-void Learner::step(const State& state, std::uint64_t first, std::span<const float> sum, double scale,
-                   double mean) {
-  const std::uint64_t parameters = parameters_->floats();
-  const auto floats = floats_of(state).subspan(first, sum.size());
-  const std::uint64_t of_parameters =
-      std::min<std::uint64_t>(sum.size(), parameters - std::min(parameters, first));
-  optimizer_.step_part(first, floats.first(of_parameters), sum.first(of_parameters),
-                       static_cast<float>(scale), rate_, pool_);
-  // In double: a counter that every slot raised by one must rise by one, not by a little less.
-  for (std::size_t i = of_parameters; i < sum.size(); ++i)
-    floats[i] += static_cast<float>(static_cast<double>(sum[i]) * mean);
+// False: the gradient is not finite, and no step is begun.
+bool Learner::begin_step(double mean, std::span<const float> all) {
+  gradient_scale_ = mean;
+  if (options_.clip_norm > 0) {
+    const double norm = norm_of(all.first(parameters_->floats()), mean, pool_);
+    if (!std::isfinite(norm)) return false;
+    if (norm > options_.clip_norm) gradient_scale_ *= options_.clip_norm / (norm + 1e-6);
+  }
+  next_ = free_memory();
+  rate_ = learning_rate();
+  optimizer_.begin_step();
+  return true;
 }
 
-bool Learner::apply_part(std::span<const float> sum, std::uint64_t samples) {
-  if (!all_finite(sum)) return false;
-  if (!next_) {
-    next_ = free_memory();
-    rate_ = learning_rate();
-    optimizer_.begin_step();
+// The next version's floats that come now: parameters through the optimizer, buffers by the mean of what
+// changed.
+bool Learner::step(std::span<const float> sum, double mean) {
+  const std::uint64_t first = stepped_, parameters = parameters_->floats();
+  const auto before = floats_of(state_).subspan(first, sum.size());
+  const auto after = floats_of(next_).subspan(first, sum.size());
+  const std::uint64_t of_parameters =
+      std::min<std::uint64_t>(sum.size(), parameters - std::min(parameters, first));
+  if (!all_finite(sum.subspan(of_parameters)) ||
+      !optimizer_.step_part(first, {before.first(of_parameters), after.first(of_parameters)},
+                            sum.first(of_parameters), static_cast<float>(gradient_scale_), rate_, pool_)) {
+    if (first > 0) return false;
+    optimizer_.cancel_step();
+    other_ = std::exchange(next_, nullptr);
+    return false;
   }
-  std::ranges::copy(floats_of(state_).subspan(stepped_, sum.size()),
-                    floats_of(next_).subspan(stepped_, sum.size()).begin());
-  const double mean = 1 / static_cast<double>(samples);
-  step(next_, stepped_, sum, mean, mean);
+  // In double: a counter that every slot raised by one must rise by one, not by a little less.
+  for (std::size_t i = of_parameters; i < sum.size(); ++i)
+    after[i] = before[i] + static_cast<float>(static_cast<double>(sum[i]) * mean);
   stepped_ += sum.size();
   return true;
 }
 
+bool Learner::apply_part(std::span<const float> sum, std::uint64_t samples) {
+  const double mean = 1 / static_cast<double>(samples);
+  return (next_ || begin_step(mean, {})) && step(sum, mean);
+}
+
 bool Learner::apply(const AlignedBuffer& sum, std::uint64_t samples, double weight) {
   const std::span<const float> all(reinterpret_cast<const float*>(sum.data()), floats_);
-  if (next_) {
-    if (!apply_part(all.subspan(stepped_), samples)) return false;
-    other_ = std::exchange(state_, std::move(next_));
-    next_ = nullptr;
-    stepped_ = 0;
-    ++version_;
-    return true;
-  }
-  // Finite contributions may add up to what is not.
-  if (!all_finite(all)) return false;
   const double mean = weight / static_cast<double>(samples);
-  double scale = mean;
-  if (options_.clip_norm > 0) {
-    const double norm = norm_of(all.first(parameters_->floats()), scale, pool_);
-    if (!std::isfinite(norm)) return false;
-    if (norm > options_.clip_norm) scale *= options_.clip_norm / (norm + 1e-6);
-  }
-  // A frame that is not written yet must go on showing the old version.
-  if (state_.use_count() > 1) {
-    State copy = free_memory();
-    std::memcpy(copy->data(), state_->data(), floats_ * sizeof(float));
-    other_ = std::exchange(state_, std::move(copy));
-  }
-  rate_ = learning_rate();
-  optimizer_.begin_step();
-  step(state_, 0, all, scale, mean);
+  if (!next_ && !begin_step(mean, all)) return false;
+  if (!step(all.subspan(stepped_), mean)) return false;
+  other_ = std::exchange(state_, std::exchange(next_, nullptr));
+  stepped_ = 0;
   ++version_;
   return true;
 }

@@ -25,6 +25,7 @@ class Learner {
     OptimizerOptions optimizer;
     Schedule schedule;
     double clip_norm = 0;
+    bool shares_memory = false;  // with nodes of this machine: versions and contributions are shared blocks
   };
   // A version of the floats: parameters, then buffers. Frames that carry it to slow nodes hold on to it.
   using State = std::shared_ptr<AlignedBuffer>;
@@ -61,8 +62,9 @@ class Learner {
   static constexpr std::size_t kSpareMax = 32;
   std::vector<Reduction::Buffer>& spare() { return spare_; }
 
-  // One version further: the sum of contributions, divided by its samples and weighted. False, and nothing
-  // changes (but by parts that were applied before), when the sum is not finite.
+  // One version further: the sum of contributions, divided by its samples and weighted. The version at hand
+  // stays as it is: the next one has memory of its own. False, and nothing changes (but by parts that were
+  // applied before), when the sum is not finite.
   bool apply(const AlignedBuffer& sum, std::uint64_t samples, double weight);
 
   // The same, part by part (not with a clip_norm, which needs the whole gradient): the sum's floats from
@@ -84,9 +86,11 @@ class Learner {
     return {reinterpret_cast<float*>(state->data()), floats_};
   }
   std::span<float> values() { return floats_of(state_); }
+  AlignedBuffer new_memory() const;
   // Memory that no frame holds.
   State free_memory();
-  void step(const State& state, std::uint64_t first, std::span<const float> sum, double scale, double mean);
+  bool begin_step(double mean, std::span<const float> all);
+  bool step(std::span<const float> sum, double mean);
 
   std::shared_ptr<const BlockLayout> parameters_;
   std::shared_ptr<const BlockLayout> buffers_;
@@ -100,12 +104,11 @@ class Learner {
   State other_;  // the version before, to be written over when nobody holds it
   State next_;
   std::uint64_t stepped_ = 0;
-  double rate_ = 0;  // of the step that is taken by parts
+  // Of the step that is taken.
+  double rate_ = 0;
+  double gradient_scale_ = 0;
   mutable Optimizer optimizer_;
   std::vector<Reduction::Buffer> spare_;
 };
-
-// Whether every float is finite: NaN or infinity would spread to the whole model.
-bool all_finite(std::span<const float> values);
 
 }  // namespace w5xde

@@ -267,20 +267,48 @@ TEST_F(LearnerTest, a_sum_that_is_not_finite_is_refused_and_changes_nothing) {
     for (const std::size_t place : {std::size_t{2}, kBias, kParameters + 1}) {
       for (const float bad :
            {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-        Learner::Options options = adam();
-        options.clip_norm = clip_norm;
-        const auto learner = this->learner(options);
-        ASSERT_TRUE(learner->apply(sum_of(0), 3, 1));
-        const std::string hash = learner->parameters_hash();
-        AlignedBuffer sum = sum_of(1);
-        at(sum, place) = bad;
-        EXPECT_FALSE(learner->apply(sum, 3, 1)) << place << " " << bad << " clip " << clip_norm;
-        EXPECT_EQ(learner->parameters_hash(), hash);
-        EXPECT_EQ(learner->version(), 1u);
-        EXPECT_EQ(learner->optimizer_steps(), 1u);
+        for (Learner::Options options : {adam(), sgd(0.5)}) {
+          options.clip_norm = clip_norm;
+          const auto learner = this->learner(options), other = this->learner(options);
+          ASSERT_TRUE(learner->apply(sum_of(0), 3, 1) && other->apply(sum_of(0), 3, 1));
+          const std::string hash = learner->parameters_hash();
+          AlignedBuffer sum = sum_of(1);
+          at(sum, place) = bad;
+          EXPECT_FALSE(learner->apply(sum, 3, 1)) << place << " " << bad << " clip " << clip_norm;
+          EXPECT_EQ(learner->parameters_hash(), hash);
+          EXPECT_EQ(learner->version(), 1u);
+          EXPECT_EQ(learner->optimizer_steps(), 1u);
+          ASSERT_TRUE(learner->apply(sum_of(2), 3, 1) && other->apply(sum_of(2), 3, 1));
+          EXPECT_EQ(learner->parameters_hash(), other->parameters_hash()) << "as if it had not been";
+        }
       }
     }
   }
+}
+
+TEST_F(LearnerTest, shared_memory_holds_versions_and_contributions_and_changes_no_bit) {
+  auto options = adam();
+  const auto own = learner(options);
+  options.shares_memory = true;
+  const auto shared = learner(options);
+  for (std::uint64_t version = 0; version < 4; ++version) {
+    EXPECT_FALSE(own->state()->shared());
+    ASSERT_TRUE(shared->state()->shared());
+    ASSERT_TRUE(shared->take_buffer()->shared());
+    const AlignedBuffer sum = sum_of(version);
+    ASSERT_TRUE(own->apply(sum, 3, 1) && shared->apply(sum, 3, 1));
+    EXPECT_EQ(own->parameters_hash(), shared->parameters_hash());
+  }
+}
+
+TEST_F(LearnerTest, two_versions_take_turns_in_the_same_memory_while_nobody_holds_one) {
+  const auto learner = this->learner(sgd(0.5));
+  const std::byte* const first = learner->state()->data();
+  ASSERT_TRUE(learner->apply(sum_of(0), 3, 1));
+  const std::byte* const second = learner->state()->data();
+  EXPECT_NE(first, second);
+  ASSERT_TRUE(learner->apply(sum_of(1), 3, 1));
+  EXPECT_EQ(learner->state()->data(), first);
 }
 
 TEST_F(LearnerTest, buffers_that_are_given_back_are_used_again_and_not_hoarded) {

@@ -1,6 +1,8 @@
 #include "learn/optimizer.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <functional>
@@ -17,10 +19,14 @@ using Kind = OptimizerOptions::Kind;
 
 // Large enough for a thread hop to be worth it, and fixed, so that sums over tasks are too.
 constexpr std::size_t kFloatsPerTask = 128 * 1024;
+// What is checked and then stepped while it is in the first-level cache: 16 KB of each array.
+constexpr std::size_t kFloatsInCache = 4096;
 
-// The ranges of one pass. Raw pointers: the loops below must see that nothing aliases.
+// The ranges of one pass. Raw pointers: the loops below must see that nothing aliases, but for a version
+// that is stepped in place.
 struct Range {
-  float* parameters;
+  const float* before;
+  float* after;
   const float* gradient;
   std::size_t count;
 };
@@ -31,22 +37,24 @@ struct SgdStep {
 };
 
 void sgd_plain(const Range& range, const SgdStep& step) {
-  float* __restrict parameters = range.parameters;
+  const float* before = range.before;
+  float* after = range.after;
   const float* __restrict gradient = range.gradient;
   for (std::size_t i = 0; i < range.count; ++i) {
-    const float g = gradient[i] * step.scale + step.decay * parameters[i];
-    parameters[i] -= step.rate * g;
+    const float g = gradient[i] * step.scale + step.decay * before[i];
+    after[i] = before[i] - step.rate * g;
   }
 }
 
 void sgd_momentum(const Range& range, float* __restrict velocity, const SgdStep& step) {
-  float* __restrict parameters = range.parameters;
+  const float* before = range.before;
+  float* after = range.after;
   const float* __restrict gradient = range.gradient;
   for (std::size_t i = 0; i < range.count; ++i) {
-    const float g = gradient[i] * step.scale + step.decay * parameters[i];
+    const float g = gradient[i] * step.scale + step.decay * before[i];
     const float v = step.first ? g : step.momentum * velocity[i] + g;
     velocity[i] = v;
-    parameters[i] -= step.rate * (step.nesterov ? g + step.momentum * v : v);
+    after[i] = before[i] - step.rate * (step.nesterov ? g + step.momentum * v : v);
   }
 }
 
@@ -59,17 +67,18 @@ struct AdamStep {
 };
 
 void adam(const Range& range, float* __restrict first, float* __restrict second, const AdamStep& step) {
-  float* __restrict parameters = range.parameters;
+  const float* before = range.before;
+  float* after = range.after;
   const float* __restrict gradient = range.gradient;
   const float rest1 = 1.0f - step.beta1, rest2 = 1.0f - step.beta2;
   for (std::size_t i = 0; i < range.count; ++i) {
-    const float p = parameters[i] * step.shrink;
+    const float p = before[i] * step.shrink;
     const float g = gradient[i] * step.scale + step.decay * p;
     const float m = first[i] * step.beta1 + rest1 * g;
     const float v = second[i] * step.beta2 + rest2 * g * g;
     first[i] = m;
     second[i] = v;
-    parameters[i] = p - step.step_size * (m / (std::sqrt(v) / step.root_correction + step.epsilon));
+    after[i] = p - step.step_size * (m / (std::sqrt(v) / step.root_correction + step.epsilon));
   }
 }
 
@@ -132,17 +141,26 @@ void Optimizer::set_steps(std::uint64_t steps, std::span<const std::uint64_t> wi
 }
 
 // Neighbours that had a gradient equally often go in one pass: all of them, as a rule.
-void Optimizer::step_part(std::size_t begin, std::span<float> parameters, std::span<const float> gradient,
+bool Optimizer::step_part(std::size_t begin, const Versions& parameters, std::span<const float> gradient,
                           float gradient_scale, double learning_rate, ThreadPool* pool) {
-  assert(parameters.size() == gradient.size());
+  assert(parameters.before.size() == gradient.size() && parameters.after.size() == gradient.size());
+  // States are stepped where they are: what must not be added to them is found before.
+  if (!states_.empty() && !all_finite_in_parallel(gradient, pool)) return false;
+  const auto without_gradient = without_gradient_;
   const auto entries = layout_->entries();
-  const std::size_t end = begin + parameters.size();
+  const std::size_t end = begin + gradient.size();
   std::size_t from = begin;
   std::uint64_t steps = 0;  // that the floats from there on have had with this one; 0: they are left alone
+  bool finite = true;
   const auto pass_up_to = [&](std::size_t to) {
-    if (steps > 0 && to > from)
-      step_alike(steps, from, parameters.subspan(from - begin, to - from),
-                 gradient.subspan(from - begin, to - from), gradient_scale, learning_rate, pool);
+    const Versions part = parameters.part(from - begin, to - from);
+    if (steps > 0 && to > from) {
+      finite = step_alike(steps, from, part, gradient.subspan(from - begin, to - from), gradient_scale,
+                          learning_rate, pool) &&
+               finite;
+    } else if (part.before.data() != part.after.data()) {
+      std::ranges::copy(part.before, part.after.begin());
+    }
     from = to;
   };
   // The first one may have begun in an earlier part, which has decided.
@@ -160,13 +178,16 @@ void Optimizer::step_part(std::size_t begin, std::span<float> parameters, std::s
     steps = steps_here;
   }
   pass_up_to(end);
+  if (!finite) without_gradient_ = without_gradient;
+  return finite;
 }
 
-void Optimizer::step_alike(std::uint64_t steps, std::size_t begin, std::span<float> parameters,
+bool Optimizer::step_alike(std::uint64_t steps, std::size_t begin, const Versions& parameters,
                            std::span<const float> gradient, float gradient_scale, double learning_rate,
                            ThreadPool* pool) {
   const auto range = [&](std::size_t first, std::size_t count) {
-    return Range{parameters.data() + first, gradient.data() + first, count};
+    return Range{parameters.before.data() + first, parameters.after.data() + first, gradient.data() + first,
+                 count};
   };
   const auto state = [&](std::size_t number, std::size_t first) {
     return states_[number].block.values().data() + begin + first;
@@ -178,14 +199,16 @@ void Optimizer::step_alike(std::uint64_t steps, std::size_t begin, std::span<flo
                       .scale = gradient_scale,
                       .nesterov = options_.nesterov,
                       .first = steps == 1};
-    over_ranges(parameters.size(), pool, [&](std::size_t first, std::size_t count) {
-      if (states_.empty()) {
-        sgd_plain(range(first, count), sgd);
-      } else {
-        sgd_momentum(range(first, count), state(0, first), sgd);
+    std::atomic<bool> finite = true;
+    over_ranges(gradient.size(), pool, [&](std::size_t first, std::size_t count) {
+      if (!states_.empty()) return sgd_momentum(range(first, count), state(0, first), sgd);
+      for (std::size_t at = first; at < first + count; at += kFloatsInCache) {
+        const std::size_t some = std::min(kFloatsInCache, first + count - at);
+        if (!all_finite(gradient.subspan(at, some))) finite = false;
+        sgd_plain(range(at, some), sgd);
       }
     });
-    return;
+    return finite;
   }
   const bool decoupled = options_.kind == Kind::adamw;
   const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps));
@@ -199,9 +222,26 @@ void Optimizer::step_alike(std::uint64_t steps, std::size_t begin, std::span<flo
       .shrink = decoupled ? static_cast<float>(1 - learning_rate * options_.weight_decay) : 1.0f,
       .step_size = static_cast<float>(learning_rate / correction1),
       .root_correction = static_cast<float>(std::sqrt(correction2))};
-  over_ranges(parameters.size(), pool, [&](std::size_t first, std::size_t count) {
+  over_ranges(gradient.size(), pool, [&](std::size_t first, std::size_t count) {
     adam(range(first, count), state(0, first), state(1, first), constants);
   });
+  return true;
+}
+
+bool all_finite(std::span<const float> values) {
+  // The exponent of NaN and infinity is all ones. Counting them keeps the loop free of branches.
+  std::uint32_t bad = 0;
+  for (const float value : values)
+    bad |= (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  return bad == 0;
+}
+
+bool all_finite_in_parallel(std::span<const float> values, ThreadPool* pool) {
+  std::atomic<bool> finite = true;
+  over_ranges(values.size(), pool, [&](std::size_t first, std::size_t count) {
+    if (!all_finite(values.subspan(first, count))) finite = false;
+  });
+  return finite;
 }
 
 double norm_of(std::span<const float> gradient, double scale, ThreadPool* pool) {

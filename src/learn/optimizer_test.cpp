@@ -104,6 +104,40 @@ TEST(OptimizerTest, threads_change_no_bit) {
   }
 }
 
+// One float in the last of several tasks: what comes before it is stepped by then.
+TEST(OptimizerTest, a_gradient_that_is_not_finite_changes_nothing_but_what_is_stepped_into) {
+  constexpr std::int64_t kFloats = 500'000;
+  ThreadPool pool(2);
+  for (const OptimizerOptions& options : all_options()) {
+    Random random(5);
+    std::vector<float> before(kFloats), after(kFloats), expected(kFloats), gradient(kFloats);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      before[i] = static_cast<float>(random.unit());
+      gradient[i] = static_cast<float>(random.unit() - 0.5);
+    }
+    const std::vector<float> kept = before;
+    Optimizer tried(options, layout_of(kFloats)), plain(options, layout_of(kFloats));
+    const auto step = [&](Optimizer& optimizer, std::vector<float>& to) {
+      optimizer.begin_step();
+      return optimizer.step_part(0, {before, to}, gradient, 0.5f, 0.01, &pool);
+    };
+    ASSERT_TRUE(step(plain, expected));
+    std::vector<float> good = gradient;
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      gradient[kFloats - 3] = bad;
+      EXPECT_FALSE(step(tried, after)) << name_of(options.kind);
+      tried.cancel_step();
+      EXPECT_EQ(before, kept);
+    }
+    gradient = good;
+    ASSERT_TRUE(step(tried, after));
+    EXPECT_EQ(after, expected) << name_of(options.kind);
+    EXPECT_EQ(tried.steps(), 1u);
+    for (std::size_t i = 0; i < tried.states().size(); ++i)
+      EXPECT_TRUE(std::ranges::equal(tried.states()[i].block.values(), plain.states()[i].block.values()));
+  }
+}
+
 TEST(OptimizerTest, a_step_from_saved_state_is_the_step_that_would_have_been) {
   for (const OptimizerOptions& options : all_options()) {
     const std::vector<float> gradient(16, 0.3f);
@@ -189,8 +223,9 @@ TEST(OptimizerTest, parts_and_saved_state_agree_on_which_parameters_are_left_alo
       resumed.optimizer.begin_step();
       std::size_t begin = 0;
       for (const std::size_t end : {std::size_t{7}, std::size_t{48}, std::size_t{50}, gradient.size()}) {
-        resumed.optimizer.step_part(begin, std::span(resumed.parameters).subspan(begin, end - begin),
-                                    std::span(gradient).subspan(begin, end - begin), 1.0F, 0.01, nullptr);
+        const std::span<float> parameters = std::span(resumed.parameters).subspan(begin, end - begin);
+        resumed.optimizer.step_part(begin, {parameters, parameters}, std::span(gradient).subspan(begin, end - begin),
+                                    1.0F, 0.01, nullptr);
         begin = end;
       }
       std::swap(parts.optimizer, resumed.optimizer);

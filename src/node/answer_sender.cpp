@@ -16,7 +16,13 @@ AnswerSender::AnswerSender(const BlockShape& shape, float momentum, Connection& 
       returned_(std::make_shared<std::vector<Reduction::Buffer>>()) {}
 
 Status AnswerSender::send(Contribution contribution, const Encoding& form, Reduction::Buffer values) {
-  if (values) return send_parts(std::move(contribution), form, std::move(values));
+  // A shared answer is where it belongs already.
+  if (values && form.form != Form::shared)
+    return send_parts(std::move(contribution), form, std::move(values));
+  if (values) {
+    contribution.coding = {.form = Form::shared};
+    contribution.tensors = {{DType::f32, Shape{static_cast<std::int64_t>(shape_.floats)}}};
+  }
   contribution.codec_ns = take_codec_ns();
   head_.clear();
   encode(contribution, head_);

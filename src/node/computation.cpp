@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/errors.h"
 #include "learn/seeds.h"
 
 namespace w5xde {
@@ -58,14 +59,15 @@ std::vector<SlotBlock> blocks_for_lanes(std::uint32_t slots, std::uint32_t lanes
 }
 
 Result<Computed> Computation::run(const Lease& lease, Bytes payload, std::span<const float> state,
-                                  std::uint32_t lanes) {
+                                  std::uint32_t lanes, Reduction::Buffer into) {
   const Instant begun = clock_.now();
   const auto slots = slots_of(lease, payload);
   Computed computed;
   if (another_)
     computed.lanes = std::clamp(static_cast<std::uint32_t>(slots.size()), 1u, std::max(1u, lanes));
   W5XDE_CHECK(open_lanes(computed.lanes));
-  W5XDE_CHECK(lease.work == Work::train ? train(slots, state, computed) : evaluate(slots, state, computed));
+  W5XDE_CHECK(lease.work == Work::train ? train(slots, state, std::move(into), computed)
+                                        : evaluate(slots, state, computed));
   computed.busy = clock_.now() - begun;
   return computed;
 }
@@ -79,10 +81,10 @@ Status Computation::open_lanes(std::uint32_t lanes) {
   return {};
 }
 
-void Computation::prepare(std::uint32_t lanes) {
+void Computation::prepare(std::uint32_t lanes, std::uint32_t buffers) {
   // If an engine cannot be made, a lease will fail too, and say why.
   if (lanes > 1 && (!another_ || !open_lanes(lanes).ok())) return;
-  std::vector<Reduction::Buffer> touched(lanes);
+  std::vector<Reduction::Buffer> touched(buffers);
   for (auto& buffer : touched) {
     buffer = take_buffer();
     std::memset(buffer->data(), 0, floats_ * sizeof(float));
@@ -107,13 +109,17 @@ Status Computation::in_lanes(std::uint32_t lanes, std::size_t tasks, const Task&
   return {};
 }
 
-Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Computed& computed) {
+Status Computation::train(std::span<const Slot> slots, std::span<const float> state, Reduction::Buffer into,
+                          Computed& computed) {
   const auto count = static_cast<std::uint32_t>(slots.size());
   const std::vector<SlotBlock> blocks = blocks_for_lanes(count, computed.lanes);
   std::vector<Sum> parts(blocks.size());
+  // Along the tree, what is on the right is added to what is on the left: the sum is where the first slot is.
+  const AlignedBuffer* const wanted = into.get();
   W5XDE_CHECK(in_lanes(computed.lanes, parts.size(), [&](Engine& engine, std::size_t number) -> Status {
     const SlotBlock block = blocks[number];
-    W5XDE_TRY(parts[number], add_up(engine, slots.subspan(block.first_slot, block.slot_count), state));
+    W5XDE_TRY(parts[number], add_up(engine, slots.subspan(block.first_slot, block.slot_count), state,
+                                    number == 0 ? std::move(into) : nullptr));
     return {};
   }));
   Reduction reduction(count, floats_);
@@ -122,6 +128,7 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
     W5XDE_CHECK(reduction.add(blocks[i], std::move(parts[i].values), parts[i].sums, pool_.get(), spare));
   for (auto& buffer : spare) give_back(std::move(buffer));
   computed.values = reduction.take(computed.sums);
+  if (wanted != nullptr && computed.values.get() != wanted) return invalid("the sum is not where it belongs");
   return {};
 }
 
@@ -129,7 +136,7 @@ Status Computation::train(std::span<const Slot> slots, std::span<const float> st
 // waiting sums of that block are added where the slot's gradients are made, into the memory of one of them.
 // The last slot completes all blocks, also those that are cut short: along the tree's right edge.
 Result<Computation::Sum> Computation::add_up(Engine& engine, std::span<const Slot> slots,
-                                             std::span<const float> state) {
+                                             std::span<const float> state, Reduction::Buffer into) {
   std::vector<Sum> waiting;
   std::vector<const float*> addends;
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -139,7 +146,8 @@ Result<Computation::Sum> Computation::add_up(Engine& engine, std::span<const Slo
     addends.clear();
     for (std::size_t k = 1; k <= completed; ++k)
       addends.push_back(reinterpret_cast<const float*>(waiting[waiting.size() - k].values->data()));
-    Sum next{completed == 0 ? take_buffer() : std::move(waiting[waiting.size() - completed].values), {}};
+    if (!into && completed == 0) into = take_buffer();
+    Sum next{completed == 0 ? std::move(into) : std::move(waiting[waiting.size() - completed].values), {}};
     const std::span<float> floats(reinterpret_cast<float*>(next.values->data()), floats_);
     W5XDE_TRY(next.sums, engine.compute(state, slots[i], addends, floats));
     for (std::size_t k = 0; k < completed; ++k) {

@@ -44,13 +44,13 @@ class Computation {
         another_(std::move(another)),
         floats_(engine.description().floats()) {}
 
-  // `payload` holds the lease's tensors.
+  // `payload` holds the lease's tensors. The sum of a training lease is in `into` then, if that is there.
   Result<Computed> run(const Lease& lease, Bytes payload, std::span<const float> state,
-                       std::uint32_t lanes = 1);
+                       std::uint32_t lanes = 1, Reduction::Buffer into = nullptr);
 
-  // Does ahead what the first lease would wait for: the engines of so many lanes, and memory that is touched.
-  // While it runs, it is the one caller.
-  void prepare(std::uint32_t lanes);
+  // Does ahead what the first lease would wait for: the engines of `lanes`, and `buffers` sums whose memory is
+  // touched. While it runs, it is the one caller.
+  void prepare(std::uint32_t lanes, std::uint32_t buffers);
 
   // The memory of a contribution that is sent, to be used again.
   void give_back(Reduction::Buffer values);
@@ -62,11 +62,13 @@ class Computation {
   };
   using Task = std::function<Status(Engine& engine, std::size_t number)>;
 
-  Status train(std::span<const Slot> slots, std::span<const float> state, Computed& computed);
+  Status train(std::span<const Slot> slots, std::span<const float> state, Reduction::Buffer into,
+               Computed& computed);
   Status evaluate(std::span<const Slot> slots, std::span<const float> state, Computed& computed);
   Status open_lanes(std::uint32_t lanes);
   Status in_lanes(std::uint32_t lanes, std::size_t tasks, const Task& task);
-  Result<Sum> add_up(Engine& engine, std::span<const Slot> slots, std::span<const float> state);
+  Result<Sum> add_up(Engine& engine, std::span<const Slot> slots, std::span<const float> state,
+                     Reduction::Buffer into);
   Reduction::Buffer take_buffer();
 
   std::vector<Engine*> engines_;  // one a lane

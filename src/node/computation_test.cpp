@@ -223,7 +223,7 @@ TEST_F(ComputationTest, what_was_prepared_is_not_made_again_by_a_lease_and_chang
     ++made;
     return another();
   });
-  computation.prepare(3);
+  computation.prepare(3, 3);
   EXPECT_EQ(made, 2);
   const auto lease = sampled_lease(3, {0, 8});
   const Computed computed = computation.run(lease.lease, lease.payload, state_, 3).value();

@@ -10,6 +10,7 @@
 #include "base/errors.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/shared_memory.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
 
@@ -159,7 +160,8 @@ Ready Enrolment::describe_node(const Engine& engine) const {
               .compute = offer_.compute,
               .engine = engine.name(),
               .processor = processor_name(),
-              .sample_cache_bytes = options_.sample_cache_bytes};
+              .sample_cache_bytes = options_.sample_cache_bytes,
+              .memory_token = SharedProbe::answer_to(offer_.memory_probe)};
   if (engine.uses_cores()) {
     ready.machine = options_.machine.id;
     ready.lanes = std::max(1u, options_.machine.cores / std::max(1u, options_.threads));

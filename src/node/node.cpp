@@ -85,9 +85,10 @@ Result<MutableBytes> Node::place(const FrameHeader& header, Bytes head) {
 }
 
 Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payload) {
+  if (header.type == FrameType::parameters && payload.empty()) return received_shared_parameters(head);
   // place() is called for payloads only: without one, what it prepares is missing, or is the last frame's.
-  const bool carries = header.type == FrameType::parameters || header.type == FrameType::model;
-  if (carries && payload.empty()) return corrupt("a {} frame without a payload", name_of(header.type));
+  if (header.type == FrameType::model && payload.empty())
+    return corrupt("a {} frame without a payload", name_of(header.type));
   switch (header.type) {
     case FrameType::hello:
       return enrolment_.received_hello(head);
@@ -118,15 +119,29 @@ Status Node::received(const FrameHeader& header, Bytes head, MutableBytes payloa
 Result<MutableBytes> Node::place_parameters(const FrameHeader& header, Bytes head) {
   if (!model_.replica) return corrupt("parameters before the model");
   W5XDE_TRY(Parameters parameters, decode_parameters(head, limits_));
-  if (!model_.replica->state() && parameters.first_float == 0) prepare_for_large_model();
+  if (!model_.replica->state() && parameters.first_float == 0) prepare_for_large_model(model_.lanes_max);
   return model_.replica->place(header, std::move(parameters), receiver_);
 }
 
 // While its first parameters are on their way: until then a node holds nothing of the model's size, because
 // it may only stand by. The first lease comes behind this on the same thread, since its time is not known.
-void Node::prepare_for_large_model() {
+void Node::prepare_for_large_model(std::uint32_t buffers) {
   if (model_.replica->shape().floats * sizeof(float) < kLargeModelBytes) return;
-  background_->run([this] { model_.computation->prepare(model_.lanes_max); });
+  background_->run([this, buffers] { model_.computation->prepare(model_.lanes_max, buffers); });
+}
+
+Status Node::received_shared_parameters(Bytes head) {
+  if (!model_.replica) return corrupt("parameters before the model");
+  W5XDE_TRY(const Parameters parameters, decode_parameters(head, limits_));
+  if (parameters.coding.form != Form::shared)
+    return corrupt("a {} frame without a payload", name_of(FrameType::parameters));
+  const std::uint64_t bytes = model_.replica->shape().floats * sizeof(float);
+  W5XDE_TRY(auto block, memory_.map(parameters.memory, SharedBlock::Access::read, bytes));
+  // The first lane adds up in the coordinator's memory.
+  if (!model_.replica->state()) prepare_for_large_model(model_.lanes_max - 1);
+  model_.replica->adopt(parameters.version, std::make_shared<AlignedBuffer>(std::move(block)));
+  compute_next();
+  return {};
 }
 
 Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
@@ -137,6 +152,11 @@ Result<MutableBytes> Node::place_lease(const FrameHeader& header, Bytes head) {
   const std::uint64_t floats = model_.replica->shape().floats;
   if (answer.part_floats > 0 && (floats - 1) / answer.part_floats >= kPartsMax)
     return corrupt("parts of {} floats of {}", answer.part_floats, floats);
+  arriving_.answer = nullptr;
+  if (answer.form == Form::shared) {
+    W5XDE_TRY(arriving_.answer,
+              memory_.map(lease.answer.memory, SharedBlock::Access::write, floats * sizeof(float)));
+  }
   const std::uint64_t bytes = payload_bytes_of(lease.tensors);
   W5XDE_CHECK(check_room_for(bytes));
   arriving_.payload = std::make_shared<AlignedBuffer>(bytes);
@@ -224,7 +244,8 @@ void Node::compute(Pending pending) {
     const Bytes payload(work->payload->data(), payload_bytes_of(work->lease.tensors));
     const std::span<const float> floats(reinterpret_cast<const float*>(state->data()),
                                         model_.engine->description().floats());
-    return model_.computation->run(work->lease, payload, floats, lanes);
+    auto into = work->answer ? std::make_unique<AlignedBuffer>(work->answer) : nullptr;
+    return model_.computation->run(work->lease, payload, floats, lanes, std::move(into));
   };
   if (seconds / lanes <= kInlineSecondsMax) return computed(work->lease, run());
   const auto result = std::make_shared<std::optional<Result<Computed>>>();
@@ -234,6 +255,7 @@ void Node::compute(Pending pending) {
 
 void Node::computed(const Lease& lease, Result<Computed> result) {
   activity_ = Activity::idle;
+  if (leases_.empty()) memory_.sweep();
   waiting_since_ = loop_.now();
   if (reason_) return;
   Status status = result.ok() ? answer(lease, *result) : std::move(result).error();

@@ -12,6 +12,7 @@
 #include "net/loop.h"
 #include "node/answer_sender.h"
 #include "node/computation.h"
+#include "node/coordinator_memory.h"
 #include "node/enrolment.h"
 #include "node/sample_cache.h"
 #include "payload/encoding.h"
@@ -52,6 +53,7 @@ class Node final : private Connection::Owner {
   struct Pending {
     Lease lease;
     std::shared_ptr<AlignedBuffer> payload;
+    CoordinatorMemory::Block answer = nullptr;  // where a shared answer belongs
   };
 
   Result<MutableBytes> place(const FrameHeader& header, Bytes head) override;
@@ -61,7 +63,8 @@ class Node final : private Connection::Owner {
 
   void enrolled(LoadedModel model);
   Result<MutableBytes> place_parameters(const FrameHeader& header, Bytes head);
-  void prepare_for_large_model();
+  void prepare_for_large_model(std::uint32_t buffers);
+  Status received_shared_parameters(Bytes head);
   Result<MutableBytes> place_lease(const FrameHeader& header, Bytes head);
   Status check_room_for(std::uint64_t lease_bytes) const;
   Status received_lease(const FrameHeader& header, Bytes head, Bytes payload);
@@ -93,6 +96,7 @@ class Node final : private Connection::Owner {
   PayloadReceiver receiver_;
   std::optional<AnswerSender> answers_;  // none until the node is enrolled
   SampleCache samples_;
+  CoordinatorMemory memory_;
 
   Pending arriving_;
   std::deque<Pending> leases_;

@@ -102,6 +102,116 @@ TEST_F(NodeTest, a_lease_is_computed_in_as_many_lanes_as_it_says) {
   EXPECT_EQ(world_.engines_made, 2);
 }
 
+// What the coordinator shares with a node of its machine.
+class SharedNodeTest : public NodeTest {
+ protected:
+  Ready enrol(const std::string& question) {
+    Offer offer = world_.offer();
+    offer.memory_probe = question;
+    world_.start();
+    world_.peer->say(FrameType::hello, Hello{.role = "coordinator"});
+    world_.peer->say(FrameType::offer, offer);
+    const auto frame = world_.hear(FrameType::ready);
+    return frame ? decode_ready(frame->head, Limits{}).value() : Ready{};
+  }
+  std::shared_ptr<SharedBlock> block() const {
+    return SharedBlock::create(world_.floats() * sizeof(float)).value();
+  }
+  void share_parameters(std::uint64_t version, const SharedBlock& memory) {
+    const auto state = world_.state_of(version);
+    std::ranges::copy(state, reinterpret_cast<float*>(memory.data()));
+    world_.peer->say(FrameType::parameters,
+                     Parameters{.version = version,
+                                .floats_total = state.size(),
+                                .coding = {.form = Form::shared},
+                                .memory = memory.address(),
+                                .tensors = {{DType::f32, Shape{static_cast<std::int64_t>(state.size())}}}});
+  }
+  static SampledLease lease_into(const SharedBlock& memory, std::uint64_t version, SlotBlock slots) {
+    SampledLease made = sampled_lease(version, slots);
+    made.lease.answer = {.form = Form::shared, .memory = memory.address()};
+    return made;
+  }
+  std::vector<std::byte> bytes_in(const SharedBlock& memory) const {
+    return {memory.data(), memory.data() + memory.address().bytes};
+  }
+
+  const SharedProbe probe_ = SharedProbe::make().value();
+};
+
+TEST_F(SharedNodeTest, it_says_that_it_shares_memory_when_it_finds_the_probe) {
+  EXPECT_TRUE(probe_.is_answered_by(enrol(probe_.question()).memory_token));
+}
+
+TEST_F(SharedNodeTest, it_shares_none_when_it_does_not) {
+  EXPECT_EQ(enrol(std::string(48, '1')).memory_token, "");
+}
+
+TEST_F(SharedNodeTest, a_lease_is_computed_from_one_block_into_another_and_no_payload_travels) {
+  const auto parameters = block(), answers = block();
+  (void)enrol(probe_.question());
+  world_.options.machine.cores = 2;
+  for (std::uint64_t version = 3; version < 6; ++version) {
+    share_parameters(version, *parameters);
+    const SampledLease made = lease_into(*answers, version, {8, 4});
+    world_.say_lease(made);
+    const auto frame = world_.hear(FrameType::contribution);
+    ASSERT_TRUE(frame.has_value()) << world_.peer->why();
+    EXPECT_TRUE(frame->payload.empty());
+    const Contribution answer = decode_contribution(frame->head, Limits{}).value();
+    EXPECT_EQ(answer.coding.form, Form::shared);
+    EXPECT_EQ(answer.version, version);
+    EXPECT_EQ(answer.tensors[0].shape.elements(), world_.floats());
+    EXPECT_EQ(bytes_in(*answers), world_.expected(made, version));
+  }
+}
+
+TEST_F(SharedNodeTest, lanes_add_up_into_the_block_too) {
+  world_.options.machine = {.id = "cellar", .cores = 3};
+  const auto parameters = block(), answers = block();
+  (void)enrol(probe_.question());
+  share_parameters(4, *parameters);
+  auto made = lease_into(*answers, 4, {8, 8});
+  made.lease.lanes = 3;
+  world_.say_lease(made);
+  EXPECT_EQ(world_.hear_contribution()->lanes, 3u);
+  EXPECT_EQ(bytes_in(*answers), world_.expected(made, 4));
+}
+
+TEST_F(SharedNodeTest, a_version_that_travels_follows_one_that_is_shared) {
+  const auto parameters = block();
+  (void)enrol(probe_.question());
+  share_parameters(4, *parameters);
+  world_.say_parameters(5);
+  const auto made = sampled_lease(5, {8, 2});
+  world_.say_lease(made);
+  const auto frame = world_.hear(FrameType::contribution);
+  ASSERT_TRUE(frame.has_value()) << world_.peer->why();
+  EXPECT_EQ(frame->payload, world_.expected(made, 5));
+}
+
+TEST_F(SharedNodeTest, a_void_lease_leaves_its_block_alone) {
+  const auto parameters = block(), answers = block();
+  (void)enrol(probe_.question());
+  share_parameters(4, *parameters);
+  world_.say_lease(lease_into(*answers, 3, {0, 2}));
+  EXPECT_EQ(world_.hear_contribution()->samples, 0u);
+  EXPECT_EQ(bytes_in(*answers), std::vector<std::byte>(world_.floats() * sizeof(float)));
+}
+
+TEST_F(SharedNodeTest, memory_that_is_not_there_or_of_another_size_ends_the_stay) {
+  (void)enrol(probe_.question());
+  const auto other = SharedBlock::create(world_.floats() * sizeof(float) + 4).value();
+  world_.say_lease(lease_into(*other, 3, {0, 2}));
+  EXPECT_NE(world_.ending().find("a shared block of"), std::string::npos) << world_.ending();
+}
+
+TEST_F(SharedNodeTest, parameters_without_a_payload_must_be_shared) {
+  (void)enrol(probe_.question());
+  world_.peer->say(FrameType::parameters, Parameters{.floats_total = 1, .tensors = {{DType::f32, Shape{1}}}});
+  EXPECT_EQ(world_.ending(), "corrupt: a parameters frame without a payload");
+}
+
 TEST_F(NodeTest, there_are_no_more_lanes_than_cores) {
   world_.options.machine = {.id = "cellar", .cores = 3};
   world_.enrol(world_.offer());

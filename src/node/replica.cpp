@@ -17,6 +17,7 @@ Status Replica::begin(const Parameters& parameters) {
   if (parameters.floats_total != shape_.floats)
     return corrupt("parameters of {} floats; this model has {}", parameters.floats_total, shape_.floats);
   const bool difference = parameters.base != kNoVersion;
+  if (difference && state_ && state_->shared()) return corrupt("a difference to a version that is shared");
   if (difference && (!state_ || parameters.base != version_))
     return corrupt("a difference to version {}, which is not the one here", parameters.base);
   if (parameters.coding.form == Form::gradient && !difference)
@@ -50,6 +51,13 @@ void Replica::add_difference(FloatRange part) {
   auto* after = reinterpret_cast<float*>(landing_->data());
   const std::uint64_t end = std::min(part.end(), shape_.parameters->floats());
   for (std::uint64_t i = part.first; i < end; ++i) after[i] = before[i] + after[i];
+}
+
+void Replica::adopt(std::uint64_t version, State state) {
+  state_ = std::move(state);
+  version_ = version;
+  landing_ = nullptr;
+  states_.clear();
 }
 
 Result<bool> Replica::finish(const FrameHeader& header, Bytes payload, PayloadReceiver& receiver) {

@@ -25,6 +25,9 @@ class Replica {
   // True when a version is whole: state() is that one from here on.
   Result<bool> finish(const FrameHeader& header, Bytes payload, PayloadReceiver& receiver);
 
+  // A version that is the coordinator's own memory: nothing lands here.
+  void adopt(std::uint64_t version, State state);
+
   const State& state() const { return state_; }  // null while there is none
   std::uint64_t version() const { return version_; }
   std::uint64_t landed_floats() const { return landed_floats_; }  // of the version that came last

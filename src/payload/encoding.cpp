@@ -35,7 +35,8 @@ Result<Encoding> from_wire(const AnswerCoding& coding) {
     encoding.lossless = {.lossless = {static_cast<LosslessKind>(coding.lossless), coding.level},
                          .shuffle_width = coding.shuffle_width};
   }
-  if (coding.form == Form::generic && coding.part_floats > 0) return corrupt("parts of a generic payload");
+  const bool whole = coding.form == Form::generic || coding.form == Form::shared;
+  if (whole && coding.part_floats > 0) return corrupt("parts of a payload that is generic or shared");
   if (coding.form != Form::gradient) return encoding;
   GradientCodec& gradient = encoding.gradient;
   gradient = {.kind = static_cast<GradientKind>(coding.gradient_kind),

@@ -88,6 +88,8 @@ std::uint64_t formed_bytes_max(const Coding& coding, const Target& target) {
   switch (coding.form) {
     case Form::direct:
       return target.raw.size();
+    case Form::shared:
+      return 0;
     case Form::generic: {
       std::uint64_t bytes = kGenericTensorBytesMax;
       for (const TensorDescriptor& tensor : target.tensors)

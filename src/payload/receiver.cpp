@@ -8,6 +8,7 @@ static_assert(is_known(kFrameCodecs - 1) && !is_known(kFrameCodecs));
 
 Result<MutableBytes> PayloadReceiver::place(const FrameHeader& header, const Coding& coding,
                                             const Target& target) {
+  if (coding.form == Form::shared) return corrupt("a payload beside shared memory");
   const bool direct = coding.form == Form::direct;
   const std::uint64_t bytes = direct ? target.raw.size() : coding.bytes;
   if (bytes > formed_bytes_max(coding, target))

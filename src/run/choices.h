@@ -35,6 +35,9 @@ enum class Serialization : std::uint8_t {
 // Whether nodes keep the samples that they were sent, so that each sample crosses their link once.
 enum class SampleCaching : std::uint8_t { automatic, on, off };  // automatic: on behind slow links
 
+// Whether nodes of the coordinator's machine share memory with it.
+enum class MemorySharing : std::uint8_t { automatic, off };  // automatic: where the model is large
+
 // Who takes part in a step.
 enum class WhoWorks : std::uint8_t {
   fastest,  // as many nodes as make a step faster
@@ -74,6 +77,9 @@ inline constexpr Named<Serialization> kNames<Serialization>[] = {{Serialization:
 template <>
 inline constexpr Named<SampleCaching> kNames<SampleCaching>[] = {
     {SampleCaching::automatic, "auto"}, {SampleCaching::on, "on"}, {SampleCaching::off, "off"}};
+template <>
+inline constexpr Named<MemorySharing> kNames<MemorySharing>[] = {{MemorySharing::automatic, "auto"},
+                                                                 {MemorySharing::off, "off"}};
 template <>
 inline constexpr Named<WhoWorks> kNames<WhoWorks>[] = {{WhoWorks::fastest, "auto"}, {WhoWorks::all, "all"}};
 template <>

@@ -46,7 +46,7 @@ constexpr Generation kGenerations[] = {
     {1 * kMiB, 0, true, false, false, generic, kZlib9, kZlib1, 0, int8},
 };
 
-// None of them kept samples, cut a model into parts, or left out nodes.
+// None of them kept samples, cut a model into parts, shared memory, or left out nodes.
 Transport of_history(const Generation& generation) {
   return {.socket_buffer = generation.socket_buffer,
           .keep_alive = generation.keep_alive,
@@ -60,6 +60,7 @@ Transport of_history(const Generation& generation) {
           .gradient_codec = {{.kind = generation.gradients}},
           .sample_cache = SampleCaching::off,
           .part_bytes = 0,
+          .shared_memory = MemorySharing::off,
           .who_works = WhoWorks::all};
 }
 

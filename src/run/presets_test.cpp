@@ -50,6 +50,7 @@ TEST(Presets, are_what_the_original_w5xde_s_history_says) {
     const bool adaptive = row.name.starts_with("adaptive");
     EXPECT_EQ(made->part_bytes, adaptive ? kPartBytesUsual : 0);
     EXPECT_EQ(made->sample_cache, adaptive ? SampleCaching::automatic : SampleCaching::off);
+    EXPECT_EQ(made->shared_memory, adaptive ? MemorySharing::automatic : MemorySharing::off);
     EXPECT_EQ(made->who_works, adaptive ? WhoWorks::fastest : WhoWorks::all);
     EXPECT_EQ(made->contribution_codec.has_value(), !adaptive && row.name != "early");
     EXPECT_EQ(to_string(made->parameter_codec), row.name == "adaptive-lossy" ? "auto" : "none");

@@ -14,6 +14,9 @@
 namespace w5xde {
 
 inline constexpr std::uint64_t kPartBytesUsual = 256 * kKiB;
+// A smaller model crosses a loopback socket faster than blocks of memory are named, mapped and found in no
+// cache.
+inline constexpr std::uint64_t kSharedBytesMin = 1 * kMiB;
 
 struct Transport {
   std::string preset = "adaptive";  // what the rest was before single settings changed it
@@ -35,6 +38,7 @@ struct Transport {
   // Bytes. A larger model travels in parts of this size: one part is stepped and on its way back while the
   // next still arrives. 0: in one piece.
   std::uint64_t part_bytes = kPartBytesUsual;
+  MemorySharing shared_memory = MemorySharing::automatic;
   WhoWorks who_works = WhoWorks::fastest;
 
   Status check() const;

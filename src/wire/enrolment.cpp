@@ -43,6 +43,7 @@ constexpr auto kOffer = [](auto& field, auto& offer) {
   field("quick_ack", offer.quick_ack);
   field("receive_chunk", offer.receive_chunk);
   field("combined_send", offer.combined_send);
+  field("memory_probe", offer.memory_probe);
 };
 
 constexpr auto kReady = [](auto& field, auto& ready) {
@@ -53,6 +54,7 @@ constexpr auto kReady = [](auto& field, auto& ready) {
   field("sample_cache_bytes", ready.sample_cache_bytes);
   field("machine", ready.machine);
   field("lanes", ready.lanes);
+  field("memory_token", ready.memory_token);
 };
 
 }  // namespace

@@ -44,6 +44,8 @@ struct Offer {
   bool quick_ack = true;
   std::uint64_t receive_chunk = 0;
   bool combined_send = true;
+
+  std::string memory_probe;  // a SharedProbe's question, to a node of this machine; empty: nothing is shared
   bool operator==(const Offer&) const = default;
 };
 
@@ -58,6 +60,7 @@ struct Ready {
   std::uint64_t sample_cache_bytes = 0;  // for cached samples
   std::string machine;      // equal for nodes that share processor cores; empty: this node shares none
   std::uint32_t lanes = 0;  // how many slots those cores compute at once
+  std::string memory_token;  // the probe's answer; empty: this node shares no memory with the coordinator
   bool operator==(const Ready&) const = default;
 };
 

@@ -46,7 +46,8 @@ TEST(Enrolment, an_offer_arrives_as_it_was_sent) {
       .keep_alive = false,
       .quick_ack = false,
       .receive_chunk = 1u << 18,
-      .combined_send = false};
+      .combined_send = false,
+      .memory_probe = "0000abcd"};
   EXPECT_EQ(decode_offer(encoded(offer), {}).value(), offer);
 }
 
@@ -57,7 +58,8 @@ TEST(Enrolment, a_ready_arrives_as_it_was_sent) {
                     .processor = "abacus",
                     .sample_cache_bytes = 1u << 30,
                     .machine = "cellar",
-                    .lanes = 3};
+                    .lanes = 3,
+                    .memory_token = "00ff"};
   EXPECT_EQ(decode_ready(encoded(ready), {}).value(), ready);
 }
 

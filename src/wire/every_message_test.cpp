@@ -31,21 +31,28 @@ rc::Gen<SlotBlock> any_block() {
 }
 
 Coding any_coding() {
-  const auto form = *rc::gen::element(Form::direct, Form::generic, Form::gradient);
-  if (form == Form::direct) return {};
+  const auto form = *rc::gen::element(Form::direct, Form::generic, Form::gradient, Form::shared);
+  if (form == Form::direct || form == Form::shared) return {.form = form};
   return {form, *rc::gen::arbitrary<std::uint8_t>(), *rc::gen::inRange(0u, 65536u),
           *rc::gen::inRange<std::uint64_t>(0, Limits{}.payload_bytes_max + 1)};
 }
 
+SharedBlock::Address any_memory() {
+  return {*rc::gen::arbitrary<std::uint32_t>(), *rc::gen::arbitrary<std::uint32_t>(),
+          *rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint64_t>()};
+}
+
 AnswerCoding any_answer() {
-  return {*rc::gen::element(Form::direct, Form::generic, Form::gradient),
+  const auto form = *rc::gen::element(Form::direct, Form::generic, Form::gradient, Form::shared);
+  return {form,
           *rc::gen::arbitrary<std::uint8_t>(),
           *rc::gen::inRange(0u, 65536u),
           *rc::gen::arbitrary<float>(),
           *rc::gen::arbitrary<std::uint8_t>(),
           *rc::gen::arbitrary<std::int32_t>(),
           *rc::gen::arbitrary<std::uint8_t>(),
-          *rc::gen::arbitrary<std::uint64_t>()};
+          *rc::gen::arbitrary<std::uint64_t>(),
+          form == Form::shared ? any_memory() : SharedBlock::Address()};
 }
 
 template <class Message>
@@ -71,7 +78,9 @@ Lease any() {
     samples += lease.slot_samples.back();
   }
   lease.answer = any_answer();
-  lease.coding = any_coding();
+  do {
+    lease.coding = any_coding();
+  } while (lease.coding.form == Form::shared);  // samples are not
   if (*rc::gen::arbitrary<bool>()) {
     using Kind = SampleNumber::Kind;
     for (std::int64_t i = samples; i > 0; --i) {
@@ -100,12 +109,16 @@ Contribution any() {
 template <>
 Parameters any() {
   const auto count = *rc::gen::inRange<std::uint32_t>(0, 1 << 20);
-  const auto before = *rc::gen::arbitrary<std::uint32_t>(), after = *rc::gen::arbitrary<std::uint32_t>();
+  const Coding coding = any_coding();
+  const bool shared = coding.form == Form::shared;  // whole, then
+  const auto before = shared ? 0 : *rc::gen::arbitrary<std::uint32_t>();
+  const auto after = shared ? 0 : *rc::gen::arbitrary<std::uint32_t>();
   return {*rc::gen::arbitrary<std::uint64_t>(),
-          *rc::gen::arbitrary<std::uint64_t>(),
+          shared ? kNoVersion : *rc::gen::arbitrary<std::uint64_t>(),
           before,
           std::uint64_t{before} + count + after,
-          any_coding(),
+          coding,
+          shared ? any_memory() : SharedBlock::Address(),
           {{DType::f32, Shape{count}, false, ""}}};
 }
 template <>

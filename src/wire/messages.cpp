@@ -152,17 +152,24 @@ constexpr auto kHeartbeat = [](auto& field, auto& heartbeat) { field(heartbeat.t
 constexpr auto kTensors = [](auto& field, auto& message) { field(message.tensors); };
 
 constexpr auto kForm = [](auto& field, auto& form) {
-  field.byte(form, Form::gradient, "a payload of form {}");
+  field.byte(form, Form::shared, "a payload of form {}");
+};
+
+constexpr auto kMemory = [](auto& field, auto& memory) {
+  field(memory.process);
+  field(memory.descriptor);
+  field(memory.bytes);
+  field(memory.id);
 };
 
 constexpr auto kRank = [](auto& field, auto& rank) {
   field.varint(rank, UINT16_MAX, "a gradient of rank {}");
 };
 
-// A direct payload, the usual one, is a byte here.
+// A direct payload, the usual one, is a byte here; so is one in memory that its lease has named.
 constexpr auto kCoding = [](auto& field, auto& coding) {
   kForm(field, coding.form);
-  if (coding.form == Form::direct) return;
+  if (coding.form == Form::direct || coding.form == Form::shared) return;
   field(coding.gradient_kind);
   kRank(field, coding.rank);
   field.payload_bytes(coding.bytes);
@@ -177,6 +184,7 @@ constexpr auto kAnswerCoding = [](auto& field, auto& answer) {
   field(answer.level);
   field(answer.shuffle_width);
   field.varint(answer.part_floats);
+  if (answer.form == Form::shared) kMemory(field, answer.memory);
 };
 
 constexpr auto kLease = [](auto& field, auto& lease) {
@@ -219,6 +227,7 @@ constexpr auto kParameters = [](auto& field, auto& parameters) {
   field(parameters.first_float);
   field(parameters.floats_total);
   kCoding(field, parameters.coding);
+  if (parameters.coding.form == Form::shared) kMemory(field, parameters.memory);
   field(parameters.tensors);
 };
 
@@ -281,6 +290,7 @@ Result<Tensors> decode_tensors(Bytes head, const Limits& limits) {
 
 Result<Lease> decode_lease(Bytes head, const Limits& limits) {
   W5XDE_TRY(Lease lease, read<Lease>(kLease, "lease", head, limits));
+  if (lease.coding.form == Form::shared) return corrupt("a lease whose samples are in shared memory");
   // Samples that the node has are not in the tensors.
   const std::uint64_t samples =
       lease.samples() - static_cast<std::uint64_t>(
@@ -307,6 +317,8 @@ Result<Parameters> decode_parameters(Bytes head, const Limits& limits) {
   if (message.first_float > message.floats_total || floats > message.floats_total - message.first_float) {
     return corrupt("parameters {} + {} reach past {}", message.first_float, floats, message.floats_total);
   }
+  if (message.coding.form == Form::shared && (floats != message.floats_total || message.base != kNoVersion))
+    return corrupt("parameters in shared memory that are not a whole version");
   return message;
 }
 

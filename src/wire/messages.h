@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/shared_memory.h"
 #include "base/slot_block.h"
 #include "w5xde/result.h"
 #include "wire/tensor_list.h"
@@ -32,18 +33,19 @@ struct Tensors {
 };
 
 // How a block of floats became a payload, before the frame's lossless codec. The message's tensors describe
-// the decoded block; with a form other than `direct`, other bytes travel.
+// the decoded block; with a form other than `direct`, other bytes travel, or none.
 enum class Form : std::uint8_t {
   direct = 0,    // the tensors' own bytes
   generic = 1,   // number by number (wire/generic_tensors.h)
   gradient = 2,  // parameters through a gradient codec (codec/gradient.h), then buffers as they are
+  shared = 3,    // no payload: in memory that the coordinator shares with a node of its machine
 };
 
 struct Coding {
   Form form = Form::direct;
   std::uint8_t gradient_kind = 0;  // a GradientKind; 0 where the form is another
   std::uint32_t rank = 0;          // of a low-rank gradient
-  std::uint64_t bytes = 0;         // of the payload before the lossless codec; 0 where the form is direct
+  std::uint64_t bytes = 0;         // of the payload before the lossless codec; 0: direct or shared
   bool operator==(const Coding&) const = default;
 };
 
@@ -57,6 +59,7 @@ struct AnswerCoding {
   std::int32_t level = 0;     // of that
   std::uint8_t shuffle_width = 0;
   std::uint64_t part_floats = 0;  // the size of the parts that it travels in; 0: in one piece
+  SharedBlock::Address memory;    // where it is to be written; of a shared one
   bool operator==(const AnswerCoding&) const = default;
 };
 
@@ -123,13 +126,15 @@ struct Contribution {
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
 
 // Coordinator to node: the floats from first_float on of a version of the parameter block. Large blocks come
-// in parts, in order. With a base, what is to be added to that version instead.
+// in parts, in order. With a base, what is to be added to that version instead. Shared ones are where `memory`
+// says, whole, until the node has answered its leases of that version.
 struct Parameters {
   std::uint64_t version = 0;
   std::uint64_t base = kNoVersion;
   std::uint64_t first_float = 0;
   std::uint64_t floats_total = 0;
   Coding coding;
+  SharedBlock::Address memory;  // of shared ones
   TensorList tensors;
   bool operator==(const Parameters&) const = default;
 };

@@ -172,11 +172,61 @@ TEST(MessagesTest, a_coded_payload_says_how_and_how_long_it_is) {
   EXPECT_EQ(refusal_of(longer, {.payload_bytes_max = 1720}),
             "overloaded: a payload of 1721 bytes; at most 1720");
   Contribution unknown;
-  unknown.coding.form = static_cast<Form>(3);
-  EXPECT_EQ(refusal_of(unknown), "corrupt: a payload of form 3");
+  unknown.coding.form = static_cast<Form>(4);
+  EXPECT_EQ(refusal_of(unknown), "corrupt: a payload of form 4");
   Contribution steep = contribution;
   steep.coding.rank = 65536;
   EXPECT_EQ(refusal_of(steep), "corrupt: a gradient of rank 65536");
+}
+
+constexpr SharedBlock::Address kMemory{.process = 258, .descriptor = 7, .bytes = 2000, .id = 9};
+constexpr const char* kMemoryHex =
+    "02010000"           // process
+    "07000000"           // descriptor
+    "d007000000000000"   // bytes
+    "0900000000000000";  // id
+
+TEST(MessagesTest, a_lease_says_where_a_shared_answer_belongs_and_the_answer_that_it_is_there) {
+  const Lease lease{.block = {0, 1},
+                    .answer = {.form = Form::shared, .memory = kMemory},
+                    .slot_samples = {1},
+                    .tensors = {{DType::u8, Shape{1}}, {DType::u8, Shape{1}}}};
+  EXPECT_NE(hex_of(encoded(lease))
+                .find(std::string("03"        // answer: in shared memory
+                                  "00"        // gradient codec
+                                  "00"        // rank
+                                  "00000000"  // density
+                                  "00"        // lossless codec
+                                  "00000000"  // level
+                                  "00"        // shuffle width
+                                  "00") +     // floats a part
+                      kMemoryHex),
+            std::string::npos);
+  EXPECT_EQ(refusal_of(lease), "accepted");
+  Lease samples = lease;
+  samples.coding.form = Form::shared;
+  EXPECT_EQ(refusal_of(samples), "corrupt: a lease whose samples are in shared memory");
+  const Contribution contribution{.block = {0, 1}, .coding = {.form = Form::shared}, .tensors = kTensors};
+  EXPECT_TRUE(hex_of(encoded(contribution)).ends_with(std::string("03") + kTensorsHex));
+}
+
+TEST(MessagesTest, shared_parameters_are_whole_and_say_where_they_are) {
+  const Parameters shared{.version = 1,
+                          .floats_total = 500,
+                          .coding = {.form = Form::shared},
+                          .memory = kMemory,
+                          .tensors = {{DType::f32, Shape{500}}}};
+  EXPECT_TRUE(hex_of(encoded(shared)).ends_with(std::string("03") + kMemoryHex + "01" + "0101f403"));
+  EXPECT_EQ(refusal_of(shared), "accepted");
+  const std::string refusal = "corrupt: parameters in shared memory that are not a whole version";
+  Parameters part = shared;
+  part.tensors[0].shape = Shape{400};
+  EXPECT_EQ(refusal_of(part), refusal);
+  part.first_float = 100;
+  EXPECT_EQ(refusal_of(part), refusal);
+  Parameters difference = shared;
+  difference.base = 0;
+  EXPECT_EQ(refusal_of(difference), refusal);
 }
 
 TEST(MessagesTest, feedback_has_these_bytes) {

@@ -80,6 +80,7 @@ NodePlan make_node(Random& random, std::size_t number) {
   plan.link.bytes_per_second = one_of<double>(random, {1e9, 10e6, 200e3});
   plan.link.buffer_bytes = one_of<std::size_t>(random, {1024, 16 * 1024, 256 * 1024});
   plan.link.short_chance = one_of<double>(random, {0, 0.1, 0.5});
+  plan.link.loopback = chance(random, 0.6);
   return plan;
 }
 
@@ -92,6 +93,7 @@ Scenario make_scenario(std::uint64_t seed) {
   scenario.evaluates = chance(random, 0.4);
   if (scenario.evaluates && chance(random, 0.6)) scenario.config.evaluate_every = 1 + random.below(5);
   scenario.large = chance(random, 0.3);
+  scenario.shares_memory = chance(random, 0.4);
   const std::size_t nodes = 1 + random.below(5);
   for (std::size_t i = 1; i <= nodes; ++i) scenario.nodes.push_back(make_node(random, i));
   scenario.fault_seconds = one_of<double>(random, {0.003, 0.03, 0.3});
@@ -137,9 +139,9 @@ std::string_view name_of(Fault fault) {
 std::string Scenario::describe() const {
   std::string end =
       config.steps > 0 ? fmt::format("{} steps", config.steps) : fmt::format("{} epochs", config.epochs);
-  return fmt::format("{} × {} samples, {}, {}, {}, {} nodes, {} faults{}{}", config.slots, config.batch, end,
+  return fmt::format("{} × {} samples, {}, {}, {}, {} nodes, {} faults{}{}{}", config.slots, config.batch, end,
                      name_of(config.mode), to_string(config.transport.gradient_codec), nodes.size(), faults,
-                     large ? ", a large model" : "", evaluates ? ", evaluates" : "");
+                     large ? ", a large model" : "", shares_memory ? ", shared memory" : "", evaluates ? ", evaluates" : "");
 }
 
 }  // namespace w5xde

@@ -52,6 +52,8 @@ struct Scenario {
   // A codec with error feedback: parameters and what is still to be said add up to all gradients.
   bool feeds_back = false;
   bool large = false;  // the coordinator does as with a model of a hundred million floats
+  // Nodes share memory with the coordinator where their link is its machine's own.
+  bool shares_memory = false;
   std::vector<NodePlan> nodes;
   double fault_seconds = 0;  // between two faults, on average
   unsigned faults = 0;       // all together

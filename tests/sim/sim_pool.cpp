@@ -88,6 +88,7 @@ void SimPool::start_coordinator(unsigned nodes_awaited) {
                                     {.run = "sim",
                                      .config = config_,
                                      .nodes_awaited = nodes_awaited,
+                                     .shared_bytes_min = shared_bytes_min_,
                                      .checkpoint_retry = std::chrono::milliseconds(1)},
                                     std::move(folder), log_)
                      .value();

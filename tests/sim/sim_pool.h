@@ -52,6 +52,8 @@ class SimPool {
   // Gone without a word; started again from its newest checkpoint.
   void restart_coordinator();
 
+  // As with a large model.
+  void share_memory() { shared_bytes_min_ = 0; }
   // Instead of what the configuration names.
   void train_on(std::shared_ptr<const Dataset> data) { data_ = std::move(data); }
   // To be evaluated on, at the end and as the configuration says.
@@ -96,6 +98,7 @@ class SimPool {
   Address address_;
   std::vector<std::unique_ptr<Member>> members_;
   Random random_{1};
+  std::uint64_t shared_bytes_min_ = kSharedBytesMin;
   std::uint64_t stays_ = 0;
 };
 

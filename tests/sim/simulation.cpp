@@ -159,6 +159,7 @@ void Simulation::start_coordinator() {
                                      .config = scenario_.config,
                                      .nodes_awaited = 1,
                                      .inline_floats = scenario_.large ? 8 : Coordinator::kInlineFloats,
+                                     .shared_bytes_min = scenario_.shares_memory ? 0 : kSharedBytesMin,
                                      .database = Recorder::Database::none},
                                     *folder, log_);
   coordinator_ = std::move(started).value();

@@ -119,8 +119,11 @@ std::shared_ptr<SimLink> SimLink::make(SimTime& time, const SimLinkShape& shape,
 }
 
 std::pair<std::unique_ptr<Stream>, std::unique_ptr<Stream>> SimLink::ends(SimProcess& near, SimProcess& far) {
-  return {std::make_unique<SimStream>(shared_from_this(), near, *back_, *there_, far.name() + ":1"),
-          std::make_unique<SimStream>(shared_from_this(), far, *there_, *back_, near.name() + ":1")};
+  const auto peer = [this](const SimProcess& process) {
+    return (shape_.loopback ? "127.0.0.1" : process.name()) + ":1";
+  };
+  return {std::make_unique<SimStream>(shared_from_this(), near, *back_, *there_, peer(far)),
+          std::make_unique<SimStream>(shared_from_this(), far, *there_, *back_, peer(near))};
 }
 
 std::vector<SimLink::Pipe*> SimLink::pipes(Way way) {

@@ -19,6 +19,7 @@ struct SimLinkShape {
   double bytes_per_second = 100e6;  // each way
   std::size_t buffer_bytes = 64 * 1024;
   double short_chance = 0.1;  // that a read or a write moves less than it could
+  bool loopback = false;      // both ends are on one machine
 };
 
 using SimTrace = std::function<void(const std::string&)>;
