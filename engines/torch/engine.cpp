@@ -57,12 +57,6 @@ Result<std::shared_ptr<const BlockLayout>> layout_of(const std::vector<ModelTens
   return BlockLayout::make(std::move(entries), kFloatsMax);
 }
 
-// The model, and whether it is from a TorchScript file.
-struct Made {
-  std::unique_ptr<Model> model;
-  bool scripted = false;
-};
-
 class TorchEngine : public Engine {
  public:
   static Result<std::unique_ptr<Engine>> make(const ModelOptions& options, const std::filesystem::path& file);
@@ -79,7 +73,7 @@ class TorchEngine : public Engine {
                     std::span<const std::string> frozen) override;
 
  private:
-  TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device, Made made,
+  TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device, MadeModel made,
               ModelDescription description);
   // Of the model's own memory: every state brings the values.
   void release_parameters();
@@ -151,21 +145,6 @@ Status check_vocabulary(const ModelOptions& options, const Model& model) {
   return {};
 }
 
-Result<Made> make_model(ModelOptions& options, const std::filesystem::path& file, at::Device device) {
-  std::optional<SafetensorsFile> frozen;
-  if (!file.empty()) {
-    auto opened = SafetensorsFile::open(file);
-    if (opened.ok() && opened->contents().metadata.contains(kFrozenWord)) frozen = *std::move(opened);
-  }
-  Made made{.model = nullptr, .scripted = !file.empty() && !frozen};
-  W5XDE_CHECK(check_loss(options, made.scripted));
-  if (options.loss == "auto" && !made.scripted) options.loss = usual_loss(options.classes);
-  W5XDE_TRY(made.model,
-            made.scripted ? load_scripted(options, file, device) : make_built_in(options, device));
-  if (frozen) W5XDE_CHECK(made.model->freeze(frozen->contents().tensors));
-  return made;
-}
-
 Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
                                                   const std::filesystem::path& file) {
   return without_exceptions("making the model", [&]() -> Result<std::unique_ptr<Engine>> {
@@ -176,7 +155,7 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
     W5XDE_CHECK(check_compute(options.compute, device));
     if (options.inputs.empty() || options.inputs.size() > kInputsMax)
       return invalid(fmt::format("samples with {} inputs; 1 to {}", options.inputs.size(), kInputsMax));
-    W5XDE_TRY(Made made, make_model(options, file, device));
+    W5XDE_TRY(MadeModel made, make_model(options, file, device));
     W5XDE_CHECK(check_vocabulary(options, *made.model));
     ModelDescription description{.loss = options.loss};
     W5XDE_TRY(description.parameters, layout_of(made.model->parameters()));
@@ -189,7 +168,7 @@ Result<std::unique_ptr<Engine>> TorchEngine::make(const ModelOptions& asked,
 }
 
 TorchEngine::TorchEngine(const ModelOptions& options, std::filesystem::path file, at::Device device,
-                         Made made, ModelDescription description)
+                         MadeModel made, ModelDescription description)
     : options_(options),
       file_(std::move(file)),
       scripted_(made.scripted),
@@ -247,7 +226,7 @@ Status TorchEngine::initialise(std::uint64_t seed, std::span<float> state) {
     // As it is, so that torch.manual_seed(seed) and the same layers give the same model.
     at::manual_seed(seed);
     ModelOptions options = options_;
-    W5XDE_TRY(const Made made, make_model(options, file_, at::kCPU));
+    W5XDE_TRY(const MadeModel made, make_model(options, file_, at::kCPU));
     std::ranges::fill(state, 0.0F);
     const auto copy = [](const std::vector<ModelTensor>& tensors, const BlockLayout& layout, float* block) {
       for (std::size_t i = 0; i < tensors.size(); ++i)

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "blocks.h"
+#include "loss.h"
 
 namespace w5xde::torch_engine {
 
@@ -36,6 +39,21 @@ at::Tensor Model::own_loss(Inputs, const at::Tensor&) {
 
 void Model::save(const std::filesystem::path&) const {
   TORCH_CHECK(false, "this model was not read from a file");
+}
+
+Result<MadeModel> make_model(ModelOptions& options, const std::filesystem::path& file, at::Device device) {
+  std::optional<SafetensorsFile> frozen;
+  if (!file.empty()) {
+    auto opened = SafetensorsFile::open(file);
+    if (opened.ok() && opened->contents().metadata.contains(kFrozenWord)) frozen = *std::move(opened);
+  }
+  MadeModel made{.model = nullptr, .scripted = !file.empty() && !frozen};
+  W5XDE_CHECK(check_loss(options, made.scripted));
+  if (options.loss == "auto" && !made.scripted) options.loss = usual_loss(options.classes);
+  W5XDE_TRY(made.model,
+            made.scripted ? load_scripted(options, file, device) : make_built_in(options, device));
+  if (frozen) W5XDE_CHECK(made.model->freeze(frozen->contents().tensors));
+  return made;
 }
 
 }  // namespace w5xde::torch_engine

@@ -84,6 +84,13 @@ Result<std::unique_ptr<Model>> make_built_in(const ModelOptions& options, at::De
 Result<std::unique_ptr<Model>> load_scripted(ModelOptions& options, const std::filesystem::path& file,
                                              at::Device device);
 
+// Either of them. A file holds a TorchScript model, or the parameters of a model by name that are frozen.
+struct MadeModel {
+  std::unique_ptr<Model> model;
+  bool scripted = false;
+};
+Result<MadeModel> make_model(ModelOptions& options, const std::filesystem::path& file, at::Device device);
+
 // What a foreign exception says, in one line.
 std::string first_line(const std::exception& thrown);
 

@@ -12,7 +12,7 @@ struct SamplePreparation {
   // (value - mean) / deviation, one of each for every channel, or one for all; none: values as they are. The
   // value of a pixel that is a u8 is u8 / 255.
   std::vector<float> mean, deviation;
-  // An image gets so many rows and columns of zeros on each side, and is cut to its size again at a random
+  // An image gets this many rows and columns of zeros on each side, and is cut to its size again at a random
   // place.
   std::uint32_t crop_pixels = 0;
   bool flip = false;  // left to right, every other image, at random
@@ -23,7 +23,7 @@ struct SamplePreparation {
   bool operator==(const SamplePreparation&) const = default;
 };
 
-// Of normalisation: more than images have, and enough for a table's columns.
-inline constexpr std::size_t kChannelsMax = 4096;
+// Of normalisation: more than images have, and enough for most tables.
+inline constexpr std::size_t kChannelsMax = 1024;
 
 }  // namespace w5xde

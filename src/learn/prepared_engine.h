@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "w5xde/engine.h"
 
 namespace w5xde {

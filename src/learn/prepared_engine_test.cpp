@@ -12,7 +12,7 @@ namespace {
 // Gives back what it is given: the first floats of a contribution are the slots' inputs, added up.
 class EchoEngine final : public Engine {
  public:
-  explicit EchoEngine(ModelOptions options) : options(std::move(options)) {
+  explicit EchoEngine(ModelOptions made_with) : options(std::move(made_with)) {
     description_.parameters = BlockLayout::make({{"w", {32}}}, 1000).value();
     description_.buffers = BlockLayout::make({}, 1000).value();
   }

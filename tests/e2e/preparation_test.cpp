@@ -109,6 +109,9 @@ TEST_F(PreparationPoolTest, auto_is_measured_once_recorded_and_goes_on_with_the_
   run(kSuccess, train("whole", "raw", flags + Words{"--steps", "12", "--nodes", "1"}));
   EXPECT_EQ(summary("run").at("parameters_hash"), summary("whole").at("parameters_hash"));
   EXPECT_NE(run(kUsage, {"train", "run", "--augment", "none"}).find("augment = flip"), std::string::npos);
+  run(kSuccess, train("plain", "plain"));
+  const std::string refused = run(kUsage, train("plain", "plain", {"--normalize", "auto"}));
+  EXPECT_NE(refused.find("normalize = none"), std::string::npos) << refused;
 }
 
 TEST_F(PreparationPoolTest, what_makes_no_sense_is_refused_before_a_run_begins) {

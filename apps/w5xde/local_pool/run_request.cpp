@@ -48,9 +48,12 @@ Status refuse_changes(const Given& before, const Given& now, std::vector<Setting
 }
 
 // The same command line begins a run and resumes it: what was measured is in its run.toml.
-Given without_measuring(Given given) {
-  if (const auto found = given.find("normalize"); found != given.end() && found->second == "auto")
-    given.erase(found);
+Given without_measuring(Given given, const Given& before) {
+  const auto is = [](const Given& all, const std::string& value) {
+    const auto found = all.find("normalize");
+    return found != all.end() && found->second == value;
+  };
+  if (is(given, "auto") && before.contains("normalize") && !is(before, "none")) given.erase("normalize");
   const auto batch = given.find("batch");
   if (batch == given.end() || batch->second != "auto") return given;
   given.erase(batch);
@@ -91,11 +94,14 @@ Result<RunRequest> RunRequest::read(const std::string& run, const Given& given) 
   }
   asked.folder = run.empty() || from_toml ? new_run_folder() : run;
   const bool resumed = asked.resumed = is_begun(asked.folder);
-  const Given now = resumed ? without_measuring(given) : given;
   const std::filesystem::path toml = from_toml ? run : asked.folder + "/run.toml";
+  Given now = given;
   if (std::filesystem::exists(toml)) {
     W5XDE_TRY(const Given before, read_run_toml(toml));
-    if (resumed) W5XDE_CHECK(refuse_changes(before, now, settings));
+    if (resumed) {
+      now = without_measuring(given, before);
+      W5XDE_CHECK(refuse_changes(before, now, settings));
+    }
     W5XDE_CHECK(apply(settings, before));
   }
   W5XDE_CHECK(apply(settings, now));
