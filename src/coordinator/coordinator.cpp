@@ -335,6 +335,13 @@ void Coordinator::committed(const Tally::Commit& commit) {
   if (evaluation_due() && !run_over() && !drops_open_steps()) begin_evaluation(Evaluations::Kind::on_the_way);
 }
 
+// Whether it is complete or not.
+void Coordinator::leave_evaluation() {
+  evaluations_.leave();
+  round_->end_evaluation();
+  transfers_->end_exact();
+}
+
 void Coordinator::end_evaluation() {
   const std::uint64_t version = training_.learner().version();
   const auto outcome = evaluations_.finish({.version = version,

@@ -174,12 +174,7 @@ class Coordinator final : private Session::Host, private Training::Host {
     round_->begin_evaluation(evaluations_.slots(), loop_.now(), samples_->slots_max(Work::evaluate));
   }
   void end_evaluation();
-  // Whether it is complete or not.
-  void leave_evaluation() {
-    evaluations_.leave();
-    round_->end_evaluation();
-    transfers_->end_exact();
-  }
+  void leave_evaluation();
   void follow(const Evaluations::Outcome& outcome);
 
   void write_checkpoint();

@@ -330,17 +330,17 @@ Status Session::send_lease(const Grant& grant, std::uint64_t version, std::uint6
                            LeaseForm form) {
   Formed formed = form.generic ? form_generic(batch.payload) : Formed();
   Lease lease{.lease_id = grant.lease,
-                    .step = grant.step,
-                    .version = version,
-                    .seed = seed,
-                    .block = grant.block,
-                    .work = grant.work,
-                    .lanes = grant.lanes,
-                    .answer = to_wire(form.answer),
-                    .slot_samples = std::move(batch.slot_samples),
-                    .numbers = std::move(batch.numbers),
-                    .coding = formed.coding,
-                    .tensors = batch.tensors};
+              .step = grant.step,
+              .version = version,
+              .seed = seed,
+              .block = grant.block,
+              .work = grant.work,
+              .lanes = grant.lanes,
+              .answer = to_wire(form.answer),
+              .slot_samples = std::move(batch.slot_samples),
+              .numbers = std::move(batch.numbers),
+              .coding = formed.coding,
+              .tensors = batch.tensors};
   if (form.memory) lease.answer.memory = form.memory->shared()->address();
   head_.clear();
   encode(lease, head_);

@@ -30,14 +30,12 @@ Status Training::resume(const CheckpointFile& from, std::uint64_t slots_per_epoc
   OptimizerOptions optimizer = config_.optimizer;
   if (CodecChoice::nodes_gather_momentum(config_)) optimizer.momentum = 0;
   W5XDE_TRY(const Schedule schedule, config_.schedule_over(config_.steps_total(slots_per_epoch)));
-  W5XDE_TRY(
-      learner_,
-      Learner::from(from, {info.version, info.optimizer_steps, info.steps_without_gradient},
-                    {.optimizer = optimizer,
-                     .schedule = schedule,
-                     .clip_norm = config_.clip_norm,
-                     .shares_memory = shares_memory},
-                    pool_));
+  W5XDE_TRY(learner_, Learner::from(from, {info.version, info.optimizer_steps, info.steps_without_gradient},
+                                    {.optimizer = optimizer,
+                                     .schedule = schedule,
+                                     .clip_norm = config_.clip_norm,
+                                     .shares_memory = shares_memory},
+                                    pool_));
   // A run that grows and ends after a number of steps: nobody knows how many slots they will have.
   schedule_by_slots_ = !config_.growth.grows() || config_.slots_total(slots_per_epoch) > 0;
   return {};

@@ -194,7 +194,8 @@ double Transfers::step_seconds(Session& session) const {
   const double bytes = shares_down(session) ? 0
                        : usual > 0          ? usual
                                             : static_cast<double>(shape_.floats * sizeof(float));
-  return session.step_seconds(bytes, answer_bytes(session), codecs_.answer_form(session.id()).part_floats > 0);
+  return session.step_seconds(bytes, answer_bytes(session),
+                              codecs_.answer_form(session.id()).part_floats > 0);
 }
 
 std::vector<NamedBlock> Transfers::blocks() const {

@@ -33,9 +33,9 @@ Result<OptimizerOptions::Kind> parse_optimizer(std::string_view name);
 std::string_view name_of(OptimizerOptions::Kind kind);
 
 // Updates parameters in one pass over the block: what is in the cache is checked for NaN and infinity, and
-// stepped from where it is to where the next version belongs. The arithmetic is torch.optim's, in its order, but for the
-// last bit of a division. As there, a parameter without a gradient (w5xde/no_gradient.h) is left as it is,
-// with its state and its own count of steps. The result does not depend on the number of threads.
+// stepped from where it is to where the next version belongs. The arithmetic is torch.optim's, in its order,
+// but for the last bit of a division. As there, a parameter without a gradient (w5xde/no_gradient.h) is left
+// as it is, with its state and its own count of steps. The result does not depend on the number of threads.
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions& options, const std::shared_ptr<const BlockLayout>& layout);
@@ -93,8 +93,8 @@ class Optimizer {
 bool all_finite(std::span<const float> values);
 bool all_finite_in_parallel(std::span<const float> values, ThreadPool* pool);
 
-// The Euclidean norm of the gradient times `scale`; the same bits for any number of threads. Finite where every
-// float is.
+// The Euclidean norm of the gradient times `scale`; the same bits for any number of threads. Finite where
+// every float is.
 double norm_of(std::span<const float> gradient, double scale, ThreadPool* pool);
 
 }  // namespace w5xde

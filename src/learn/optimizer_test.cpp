@@ -123,7 +123,8 @@ TEST(OptimizerTest, a_gradient_that_is_not_finite_changes_nothing_but_what_is_st
     };
     ASSERT_TRUE(step(plain, expected));
     std::vector<float> good = gradient;
-    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
       gradient[kFloats - 3] = bad;
       EXPECT_FALSE(step(tried, after)) << name_of(options.kind);
       tried.cancel_step();
@@ -224,8 +225,8 @@ TEST(OptimizerTest, parts_and_saved_state_agree_on_which_parameters_are_left_alo
       std::size_t begin = 0;
       for (const std::size_t end : {std::size_t{7}, std::size_t{48}, std::size_t{50}, gradient.size()}) {
         const std::span<float> parameters = std::span(resumed.parameters).subspan(begin, end - begin);
-        resumed.optimizer.step_part(begin, {parameters, parameters}, std::span(gradient).subspan(begin, end - begin),
-                                    1.0F, 0.01, nullptr);
+        resumed.optimizer.step_part(begin, {parameters, parameters},
+                                    std::span(gradient).subspan(begin, end - begin), 1.0F, 0.01, nullptr);
         begin = end;
       }
       std::swap(parts.optimizer, resumed.optimizer);

@@ -48,8 +48,8 @@ class Computation {
   Result<Computed> run(const Lease& lease, Bytes payload, std::span<const float> state,
                        std::uint32_t lanes = 1, Reduction::Buffer into = nullptr);
 
-  // Does ahead what the first lease would wait for: the engines of `lanes`, and `buffers` sums whose memory is
-  // touched. While it runs, it is the one caller.
+  // Does ahead what the first lease would wait for: the engines of `lanes`, and `buffers` sums whose memory
+  // is touched. While it runs, it is the one caller.
   void prepare(std::uint32_t lanes, std::uint32_t buffers);
 
   // The memory of a contribution that is sent, to be used again.

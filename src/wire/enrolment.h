@@ -58,8 +58,8 @@ struct Ready {
   std::string engine;                    // "torch 1.13.1 cpu"
   std::string processor;                 // for equal bits, this should be equal too
   std::uint64_t sample_cache_bytes = 0;  // for cached samples
-  std::string machine;      // equal for nodes that share processor cores; empty: this node shares none
-  std::uint32_t lanes = 0;  // how many slots those cores compute at once
+  std::string machine;       // equal for nodes that share processor cores; empty: this node shares none
+  std::uint32_t lanes = 0;   // how many slots those cores compute at once
   std::string memory_token;  // the probe's answer; empty: this node shares no memory with the coordinator
   bool operator==(const Ready&) const = default;
 };

@@ -126,8 +126,8 @@ struct Contribution {
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
 
 // Coordinator to node: the floats from first_float on of a version of the parameter block. Large blocks come
-// in parts, in order. With a base, what is to be added to that version instead. Shared ones are where `memory`
-// says, whole, until the node has answered its leases of that version.
+// in parts, in order. With a base, what is to be added to that version instead. Shared ones are where
+// `memory` says, whole, until the node has answered its leases of that version.
 struct Parameters {
   std::uint64_t version = 0;
   std::uint64_t base = kNoVersion;

@@ -139,9 +139,10 @@ std::string_view name_of(Fault fault) {
 std::string Scenario::describe() const {
   std::string end =
       config.steps > 0 ? fmt::format("{} steps", config.steps) : fmt::format("{} epochs", config.epochs);
-  return fmt::format("{} × {} samples, {}, {}, {}, {} nodes, {} faults{}{}{}", config.slots, config.batch, end,
-                     name_of(config.mode), to_string(config.transport.gradient_codec), nodes.size(), faults,
-                     large ? ", a large model" : "", shares_memory ? ", shared memory" : "", evaluates ? ", evaluates" : "");
+  return fmt::format("{} × {} samples, {}, {}, {}, {} nodes, {} faults{}{}{}", config.slots, config.batch,
+                     end, name_of(config.mode), to_string(config.transport.gradient_codec), nodes.size(),
+                     faults, large ? ", a large model" : "", shares_memory ? ", shared memory" : "",
+                     evaluates ? ", evaluates" : "");
 }
 
 }  // namespace w5xde
