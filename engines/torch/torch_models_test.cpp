@@ -289,7 +289,7 @@ TEST(TorchModels, an_id_past_the_vocabulary_is_refused) {
 
 TEST(TorchModels, a_model_by_name_is_no_file_to_save) {
   EngineOnTest gpt(text_options("gpt:1,1,4,6"));
-  const Status saved = gpt.engine->save_model(gpt.state.values(), "never.pt");
+  const Status saved = gpt.engine->save_model(gpt.state.values(), "never.pt", {});
   ASSERT_FALSE(saved.ok());
   EXPECT_NE(saved.error().message.find(".safetensors"), std::string::npos);
   EngineOnTest own("own_classes.pt", Shape{6}, 4, "own");

@@ -9,7 +9,8 @@
 namespace w5xde {
 namespace {
 
-// Gives back what it is given: the first floats of a contribution are the slots' inputs, added up.
+// Gives back what it is given: the first floats of a contribution are the slot's input and the addends, added
+// up.
 class EchoEngine final : public Engine {
  public:
   explicit EchoEngine(ModelOptions made_with) : options(std::move(made_with)) {
@@ -20,11 +21,15 @@ class EchoEngine final : public Engine {
   const ModelDescription& description() const override { return description_; }
   bool uses_cores() const override { return true; }
   Status initialise(std::uint64_t, std::span<float>) override { return {}; }
-  Result<Sums> compute(std::span<const float>, std::span<const Slot> slots, Addends,
+  Result<Sums> compute(std::span<const float>, const Slot& slot, Addends addends,
                        std::span<float> contribution) override {
-    std::ranges::fill(contribution, 0.F);
-    for (const Slot& slot : slots) add(slot.samples.inputs, contribution);
-    return Sums{.samples = slots.size()};
+    std::vector<float> sum(contribution.size());
+    add(slot.samples.inputs, sum);
+    for (const float* addend : addends) {
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += addend[i];
+    }
+    std::ranges::copy(sum, contribution.begin());
+    return Sums{.samples = 1};
   }
   Result<Evaluation> evaluate(std::span<const float>, const SlotSamples& samples) override {
     std::vector<float> sum(description_.floats());
@@ -98,12 +103,12 @@ TEST_F(PreparedEngineTest, a_model_is_made_for_samples_as_they_come_to_it) {
   EXPECT_EQ(echo_->options.inputs[0].dtype, DType::i32);
 }
 
-TEST_F(PreparedEngineTest, each_slot_is_prepared_with_its_own_seed_alone_or_beside_another) {
+TEST_F(PreparedEngineTest, each_slot_is_prepared_with_its_own_seed_alone_or_added_to_another) {
   std::vector<float> one(32), two(32), both(32);
-  const Slot slots[] = {{samples(), 11}, {samples(), 12}};
-  ASSERT_TRUE(engine_->compute({}, {slots, 1}, {}, one).ok());
-  ASSERT_TRUE(engine_->compute({}, {slots + 1, 1}, {}, two).ok());
-  ASSERT_TRUE(engine_->compute({}, slots, {}, both).ok());
+  ASSERT_TRUE(engine_->compute({}, {samples(), 11}, {}, one).ok());
+  ASSERT_TRUE(engine_->compute({}, {samples(), 12}, {}, two).ok());
+  const float* const addends[] = {one.data()};
+  ASSERT_TRUE(engine_->compute({}, {samples(), 12}, addends, both).ok());
   const auto first = expected(11), second = expected(12);
   EXPECT_NE(first, second);
   for (std::size_t i = 0; i < 16; ++i) {
