@@ -29,7 +29,7 @@ Result<Workbench> prepare(const BenchOptions& options) {
   config.model = "mlp:10,20,10";
   config.data = "synthetic";
   auto settings = settings_of(config);
-  W5XDE_CHECK(apply(settings, options.given));
+  W5XDE_CHECK(apply_settings(settings, options.given));
   if (options.lanes == 0 || options.rounds == 0 || !(options.seconds > 0)) {
     return invalid("--lanes, --rounds and --measure-seconds must be more than 0");
   }

@@ -352,7 +352,7 @@ Error not_a_setting(const std::string& name) {
 
 }  // namespace
 
-Status apply(std::vector<Setting>& settings, const Given& given) {
+Status apply_settings(std::vector<Setting>& settings, const Given& given) {
   // The preset first: the others change it.
   if (const auto chosen = given.find("preset"); chosen != given.end()) {
     W5XDE_CHECK(std::ranges::find(settings, "preset", &Setting::name)->set(chosen->second));

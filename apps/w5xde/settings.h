@@ -44,7 +44,7 @@ using Given = std::map<std::string, std::string>;
 // need to know what was.
 void add_settings(CLI::App& command, Given& given);
 
-Status apply(std::vector<Setting>& settings, const Given& given);
+Status apply_settings(std::vector<Setting>& settings, const Given& given);
 // What to give for this configuration: all that is not so by default.
 Given given_for(RunConfig config);
 

@@ -22,7 +22,7 @@ class SettingsTest : public testing::Test {
     if (given.ok()) {
       RunConfig config;
       auto settings = settings_of(config);
-      const Status status = apply(settings, *given);
+      const Status status = apply_settings(settings, *given);
       return status.ok() ? "accepted" : status.error().message;
     }
     return given.error().message;
@@ -46,7 +46,7 @@ class SettingsTest : public testing::Test {
     RunConfig read;
     if (!given.ok()) return read;
     auto settings = settings_of(read);
-    const Status status = apply(settings, *given);
+    const Status status = apply_settings(settings, *given);
     EXPECT_TRUE(status.ok()) << status.error().message;
     return read;
   }
@@ -118,7 +118,7 @@ TEST_F(SettingsTest, every_setting_is_written_and_read_back) {
   RunConfig config;
   auto settings = settings_of(config);
   const auto defaults = all_of(config);
-  ASSERT_TRUE(apply(settings, kOther).ok());
+  ASSERT_TRUE(apply_settings(settings, kOther).ok());
   const auto written = all_of(config);
   for (const Setting& setting : settings) {
     EXPECT_NE(written.at(setting.name), defaults.at(setting.name))
@@ -163,14 +163,14 @@ TEST_F(SettingsTest, names_are_unique_and_each_setting_has_its_own_value) {
 TEST_F(SettingsTest, a_preset_comes_first_and_what_is_given_beside_it_changes_it) {
   RunConfig config;
   auto settings = settings_of(config);
-  ASSERT_TRUE(apply(settings, {{"codec", "none"}, {"preset", "direct-tensor"}}).ok());
+  ASSERT_TRUE(apply_settings(settings, {{"codec", "none"}, {"preset", "direct-tensor"}}).ok());
   EXPECT_EQ(config.transport.preset, "direct-tensor");
   EXPECT_EQ(config.transport.codec, LosslessChoice());
   EXPECT_EQ(config.transport.socket_buffer, 16u << 20);
   const RunConfig read = there_and_back(config);
   EXPECT_EQ(read.transport.codec, LosslessChoice());
   EXPECT_EQ(read.transport.receive_chunk, 1u << 20);
-  EXPECT_EQ(apply(settings, {{"preset", "late"}}).error().message,
+  EXPECT_EQ(apply_settings(settings, {{"preset", "late"}}).error().message,
             "--preset: 'late' is no preset; take one of early, standard, current, enhanced, lz4-block, "
             "direct-tensor, "
             "gradient-compression, adaptive, adaptive-lossy");
@@ -180,8 +180,8 @@ TEST_F(SettingsTest, what_the_command_line_gives_goes_before_what_the_file_says)
   RunConfig config;
   auto settings = settings_of(config);
   const Given from_file = read_run_toml(file("batch = 64\nslots = 4\n")).value();
-  ASSERT_TRUE(apply(settings, from_file).ok());
-  ASSERT_TRUE(apply(settings, {{"batch", "16"}}).ok());
+  ASSERT_TRUE(apply_settings(settings, from_file).ok());
+  ASSERT_TRUE(apply_settings(settings, {{"batch", "16"}}).ok());
   EXPECT_EQ(config.batch, 16u);
   EXPECT_EQ(config.slots, 4u);
   EXPECT_EQ(config.accumulate, 1u);
@@ -193,7 +193,7 @@ TEST_F(SettingsTest, a_key_that_is_no_setting_is_named_with_its_line) {
             "--help-all` lists them");
   RunConfig config;
   auto settings = settings_of(config);
-  EXPECT_EQ(apply(settings, {{"colour", "blue"}}).error().message,
+  EXPECT_EQ(apply_settings(settings, {{"colour", "blue"}}).error().message,
             "'colour' is not a setting of a run. `w5xde train --help-all` lists them");
   EXPECT_NE(refusal("lr = 0.1\n").find("did you mean learning-rate?"), std::string::npos)
       << refusal("lr = 0.1\n");
@@ -248,13 +248,13 @@ TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_noth
                                                         {"gradient-codec", "topk:2"},
                                                         {"workers", "some"}}) {
     const auto before = all_of(config);
-    const Status status = apply(settings, {{name, value}});
+    const Status status = apply_settings(settings, {{name, value}});
     ASSERT_FALSE(status.ok()) << name << " = " << value;
     EXPECT_EQ(status.error().kind, ErrorKind::invalid);
     EXPECT_NE(status.error().message.find(value), std::string::npos) << status.error().message;
     EXPECT_EQ(all_of(config), before) << name << " = " << value;
   }
-  EXPECT_EQ(apply(settings, {{"batch", "-1"}}).error().message,
+  EXPECT_EQ(apply_settings(settings, {{"batch", "-1"}}).error().message,
             "--batch: '-1': use a whole number from 0 to 4294967295");
   EXPECT_NE(refusal("batch = -1\n"), "accepted");
   EXPECT_NE(refusal("batch = true\n"), "accepted");
@@ -263,11 +263,11 @@ TEST_F(SettingsTest, numbers_that_do_not_fit_are_refused_by_name_and_change_noth
 TEST_F(SettingsTest, a_batch_is_a_number_or_to_be_measured) {
   RunConfig config;
   auto settings = settings_of(config);
-  ASSERT_TRUE(w5xde::apply(settings, {{"batch", "auto"}}).ok());
+  ASSERT_TRUE(w5xde::apply_settings(settings, {{"batch", "auto"}}).ok());
   EXPECT_TRUE(config.batch_measured);
   EXPECT_EQ(config.batch, 32u) << "the global batch that is asked for is that of the default";
   EXPECT_TRUE(there_and_back(config).batch_measured);
-  ASSERT_TRUE(w5xde::apply(settings, {{"batch", "64"}}).ok());
+  ASSERT_TRUE(w5xde::apply_settings(settings, {{"batch", "64"}}).ok());
   EXPECT_FALSE(config.batch_measured);
   EXPECT_EQ(there_and_back(config).batch, 64u);
   EXPECT_NE(refusal("batch = \"some\"").find("use a whole number"), std::string::npos);
@@ -276,11 +276,11 @@ TEST_F(SettingsTest, a_batch_is_a_number_or_to_be_measured) {
 TEST_F(SettingsTest, what_samples_are_normalized_with_is_numbers_or_to_be_measured) {
   RunConfig config;
   auto settings = settings_of(config);
-  ASSERT_TRUE(w5xde::apply(settings, {{"normalize", "auto"}}).ok());
+  ASSERT_TRUE(w5xde::apply_settings(settings, {{"normalize", "auto"}}).ok());
   EXPECT_TRUE(config.normalize_measured);
   EXPECT_FALSE(config.preparation.any());
   EXPECT_TRUE(there_and_back(config).normalize_measured);
-  ASSERT_TRUE(w5xde::apply(settings, {{"normalize", "0.28604059/0.35302424"}}).ok());
+  ASSERT_TRUE(w5xde::apply_settings(settings, {{"normalize", "0.28604059/0.35302424"}}).ok());
   EXPECT_FALSE(config.normalize_measured);
   EXPECT_EQ(there_and_back(config).preparation, config.preparation) << "to the last bit";
   EXPECT_NE(refusal("normalize = \"some\"").find("--normalize: 'some'"), std::string::npos);
@@ -293,7 +293,7 @@ TEST_F(SettingsTest, what_is_given_for_a_configuration_makes_it_again) {
   const Given given = {{"model", "lenet"},     {"data", "synthetic"},    {"batch", "auto"},
                        {"optimizer", "adamw"}, {"learning-rate", "0.3"}, {"gradient-codec", "int8"},
                        {"turns", "false"}};
-  ASSERT_TRUE(apply(settings, given).ok());
+  ASSERT_TRUE(apply_settings(settings, given).ok());
   EXPECT_EQ(given_for(config), given);
 }
 

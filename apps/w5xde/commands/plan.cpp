@@ -142,7 +142,7 @@ Result<ExitCode> run_plan(const PlanOptions& options) {
   Situation& situation = plan.situation;
   RunConfig& config = situation.config;
   auto settings = settings_of(config);
-  W5XDE_CHECK(apply(settings, options.given));
+  W5XDE_CHECK(apply_settings(settings, options.given));
   W5XDE_CHECK(choose_data(config));
   W5XDE_TRY(situation.link, parse_link_speed(options.link));
   W5XDE_TRY(const Workbench bench, Workbench::open(config, options.engine));

@@ -46,7 +46,7 @@ Result<RunConfig> config_of(const RunFolder& folder) {
   RunConfig config;
   auto settings = settings_of(config);
   W5XDE_TRY(const Given given, read_run_toml(folder.run_toml()));
-  W5XDE_CHECK(apply(settings, given));
+  W5XDE_CHECK(apply_settings(settings, given));
   return config;
 }
 

@@ -102,9 +102,9 @@ Result<RunRequest> RunRequest::read(const std::string& run, const Given& given) 
       now = without_measuring(given, before);
       W5XDE_CHECK(refuse_changes(before, now, settings));
     }
-    W5XDE_CHECK(apply(settings, before));
+    W5XDE_CHECK(apply_settings(settings, before));
   }
-  W5XDE_CHECK(apply(settings, now));
+  W5XDE_CHECK(apply_settings(settings, now));
   W5XDE_CHECK(asked.config.check());
   if (resumed) return asked;
   W5XDE_CHECK(check_model_file(asked.config.model));
