@@ -33,7 +33,8 @@ TEST(EncodingTest, answers_in_parts_that_cannot_be_are_refused) {
     return read.ok() ? "accepted" : read.error().message;
   };
   EXPECT_EQ(refusal({.part_floats = 10}), "accepted");
-  EXPECT_EQ(refusal({.form = Form::generic, .part_floats = 10}), "parts of a generic payload");
+  EXPECT_EQ(refusal({.form = Form::generic, .part_floats = 10}),
+            "parts of a payload that is generic or shared");
   EXPECT_EQ(refusal({.form = Form::gradient, .gradient = {.kind = GradientKind::int8}, .part_floats = 2048}),
             "accepted");
   EXPECT_EQ(refusal({.form = Form::gradient, .gradient = {.kind = GradientKind::int8}, .part_floats = 2000}),

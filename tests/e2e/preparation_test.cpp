@@ -115,7 +115,7 @@ TEST_F(PreparationPoolTest, auto_is_measured_once_recorded_and_goes_on_with_the_
 }
 
 TEST_F(PreparationPoolTest, what_makes_no_sense_is_refused_before_a_run_begins) {
-  expect_refused({"--normalize", "1,2,3/1,1,1"}, "3 means and deviations for 'inputs'");
+  expect_refused({"--normalize", "1,2,3/1,1,1"}, "3 means and deviations for 'raw'");
   expect_refused({"--augment", "crop:6"}, "it must be less than 6");
   expect_refused({"--augment", "flip"}, "--augment: it is done to the one input that is numbers", "tokens");
   expect_refused({"--normalize", "auto"}, "--normalize: it is done to", "tokens");

@@ -51,9 +51,10 @@ TEST(ChannelStatistics, of_a_table_are_those_of_its_columns_and_of_pixels_from_0
   EXPECT_EQ(preparation.deviation, (std::vector<float>{1, 0.5}));
   const auto grey =
       data_of<std::uint8_t>(4, DType::u8, {2, 2}, [](std::size_t, std::size_t i) { return i < 2 ? 0 : 255; });
-  ASSERT_TRUE(measure_normalization(*grey, preparation).ok());
-  EXPECT_EQ(preparation.mean, std::vector<float>{0.5});
-  EXPECT_EQ(preparation.deviation, std::vector<float>{0.5});
+  SamplePreparation of_pixels;
+  ASSERT_TRUE(measure_normalization(*grey, of_pixels).ok());
+  EXPECT_EQ(of_pixels.mean, std::vector<float>{0.5});
+  EXPECT_EQ(of_pixels.deviation, std::vector<float>{0.5});
 }
 
 // Of more samples than are looked at, those that are lie evenly among all.
