@@ -143,9 +143,11 @@ class CoordinatorProcess {
     std::optional<MappedFile> model_file;
     std::string model_hash;
     if (const auto file = folder.engine_file(); !file.empty()) {
-      W5XDE_TRY(model_file, MappedFile::open(file));
+      W5XDE_TRY(const MappedFile read_once, MappedFile::open(file));
       WorkProgress progress(&log_, loop_, "hashing " + file.string());
-      model_hash = hash128_hex(model_file->bytes(), progress.teller());
+      model_hash = hash128_hex(read_once.bytes(), progress.teller());
+      // Mapped anew, it takes no memory until a node asks for it.
+      W5XDE_TRY(model_file, MappedFile::open(file));
     }
     std::string loss = loss_of(asked_.config, checkpoint.info(), data);
     W5XDE_CHECK(check_targets(asked_.config, loss));
