@@ -40,12 +40,15 @@ class WorkProgressTest : public testing::Test {
     for (std::string line; std::getline(in, line);) read.push_back(line.substr(line.find(' ') + 1));
     return read;
   }
-  // What a terminal was sent until now.
+  // What a terminal was sent until now, up to a mark: the kernel may hand it over in pieces.
   std::string shown() const {
-    ::write(terminal_, "|", 1);  // so that there is something to read
-    std::array<char, 500> text{};
-    const ssize_t size = ::read(screen_, text.data(), text.size());
-    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+    constexpr char kMark = '|';
+    if (::write(terminal_, &kMark, 1) != 1) return "the terminal took no mark";
+    std::string text;
+    for (char next = 0; next != kMark; text += next) {
+      if (::read(screen_, &next, 1) != 1) return text + " and then the end";
+    }
+    return text;
   }
   // Tells each of 100 parts, `each` after the one before.
   void work(WorkProgress& progress, Duration each) {
