@@ -95,7 +95,7 @@ Process Pool::join(const std::string& name, const Words& more) const {
 }
 
 nlohmann::json Pool::status() const {
-  Process asking = start({"status", address_, "--json", "status.json"});
+  Process asking = start({"status", address_, "--json", "status.json", "--wait", "60"});
   if (asking.wait() != 0) throw std::runtime_error("no status: " + asking.said());
   return read_json(folder_ / "status.json");
 }

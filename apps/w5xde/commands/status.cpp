@@ -18,7 +18,11 @@ namespace w5xde {
 
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(5);
+struct StatusCommand {
+  std::string target;
+  std::string json;
+  double wait_seconds = 5;
+};
 
 // Asks once and takes the answer.
 class Observer final : public Connection::Owner {
@@ -55,7 +59,7 @@ class Observer final : public Connection::Owner {
   std::shared_ptr<Connection> connection_;
 };
 
-Result<StatusReport> ask(const Address& address) {
+Result<StatusReport> ask(const Address& address, double wait_seconds) {
   AsioLoop loop;
   Random random(1);
   std::optional<Result<std::unique_ptr<Stream>>> stream;
@@ -67,39 +71,45 @@ Result<StatusReport> ask(const Address& address) {
         fmt::format("no coordinator answers at {}", address.to_string()));
   }
   Observer observer(std::move(**stream));
-  loop.after(kPatience, [&] {
+  loop.after(duration_of(wait_seconds), [&] {
     if (!observer.answer)
-      observer.answer = disconnected(fmt::format("{} took the question and gave no answer within {} s",
-                                                 address.to_string(), kPatience.count()));
+      observer.answer = disconnected(fmt::format(
+          "{} took the question and gave no answer within {} s; it may be loading a model or data: "
+          "--wait SECONDS waits longer",
+          address.to_string(), wait_seconds));
   });
   loop.run_until([&] { return observer.answer.has_value(); });
   return std::move(*observer.answer);
 }
 
-Result<RunStatus> status_of(const std::string& target) {
-  if (std::filesystem::is_directory(target)) return status_of_folder(target, ask);
+Result<RunStatus> status_of(const std::string& target, double wait_seconds) {
+  const auto ask_there = [wait_seconds](const Address& address) { return ask(address, wait_seconds); };
+  if (std::filesystem::is_directory(target)) return status_of_folder(target, ask_there);
   if (target.find(':') == std::string::npos)
     return invalid("there is no run folder {}; give one, or a coordinator's HOST:PORT", target);
   W5XDE_TRY(const Address address, parse_address(target));
-  W5XDE_TRY(StatusReport report, ask(address));
+  W5XDE_TRY(StatusReport report, ask_there(address));
   return RunStatus{std::move(report), {}};
 }
 
-Status status(const std::string& target, const std::string& json) {
-  W5XDE_TRY(const RunStatus found, status_of(target));
+Status status(const StatusCommand& options) {
+  if (!(options.wait_seconds > 0)) return invalid("--wait must be more than 0 seconds");
+  W5XDE_TRY(const RunStatus found, status_of(options.target, options.wait_seconds));
   fmt::print("{}", to_text(found));
-  return write_text(json, to_json(found.report));
+  return write_text(options.json, to_json(found.report));
 }
 
 }  // namespace
 
 void add_status(CLI::App& app, ExitCode& code) {
   auto* command = app.add_subcommand("status", "Who is in a run, how fast, and why a node was dropped.");
-  const auto target = std::make_shared<std::string>(), json = std::make_shared<std::string>();
-  command->add_option("HOST:PORT|RUN", *target, "The coordinator, or the run's folder")->required();
-  command->add_option("--json", *json, "Write the status to this file too")->group(kRecordingGroup);
+  const auto options = std::make_shared<StatusCommand>();
+  command->add_option("HOST:PORT|RUN", options->target, "The coordinator, or the run's folder")->required();
+  command->add_option("--wait", options->wait_seconds,
+                      "How many seconds to wait for the coordinator's answer");
+  command->add_option("--json", options->json, "Write the status to this file too")->group(kRecordingGroup);
   command->footer("Examples:\n  w5xde status 127.0.0.1:5555\n  w5xde status runs/a");
-  command->callback([target, json, &code] { code = exit_code(status(*target, *json)); });
+  command->callback([options, &code] { code = exit_code(status(*options)); });
 }
 
 }  // namespace w5xde
