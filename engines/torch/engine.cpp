@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "autocast.h"
+#include "base/bytes.h"
 #include "blocks.h"
 #include "drawing.h"
 #include "gradients.h"
@@ -91,6 +92,9 @@ class TorchEngine : public Engine {
   Result<at::Tensor> watched_loss_of(at::Tensor& outputs, unsigned& times_to_look);
   // Of a slot in training, with this seed for what it draws.
   Result<at::Tensor> training_loss(std::span<const float> state, std::uint64_t seed);
+  Result<at::Tensor> evaluation_loss(std::span<const float> state, at::Tensor& outputs);
+  // What to bind while it is looked whether the model writes it.
+  std::span<const float> watched(std::span<const float> state, unsigned times_to_look);
   const at::Tensor& root_gradient(double scale);
   Result<Sums> compute_slot(std::span<const float> state, const Slot& slot, const Destination& into);
   Status store_buffer_changes(std::span<const float> state, const Destination& into);
@@ -107,9 +111,11 @@ class TorchEngine : public Engine {
   at::Tensor root_gradient_;
   std::optional<bool> training_;
   bool started_ = false;
-  Draws draws_;  // as the model says, or as it was seen
+  Draws draws_;             // in training, as the model says or as it was seen
+  Draws evaluation_draws_;  // a model that draws in training may not draw here
   // A node's first slot is a warm-up with zeros; the second has real samples.
   unsigned training_to_watch_ = 2, evaluations_to_watch_ = 2;
+  AlignedBuffer copy_;            // of the state, as long as the model is watched
   std::optional<Error> refused_;  // for good: what forward() left behind is still there
 
   // The parameters as views of one state. Nodes alternate between two states: the views are made once.
@@ -180,7 +186,10 @@ TorchEngine::TorchEngine(const ModelOptions& options, std::filesystem::path file
       samples_(options, *model_, device),
       root_gradient_(at::ones({}, at::TensorOptions().device(device))),
       // Only the generator of CPUs can be watched.
-      draws_(model_->draws() == Draws::unknown && !device.is_cpu() ? Draws::always : model_->draws()) {}
+      draws_(model_->draws() == Draws::unknown && !device.is_cpu() ? Draws::always : model_->draws()),
+      evaluation_draws_(!scripted_                                  ? Draws::never
+                        : draws_ == Draws::never || device.is_cpu() ? Draws::unknown
+                                                                    : Draws::always) {}
 
 void TorchEngine::start() {
   const auto threads = static_cast<int>(std::max(1U, options_.threads));
@@ -340,7 +349,7 @@ Status TorchEngine::store_buffer_changes(std::span<const float> state, const Des
 }
 
 Result<at::Tensor> TorchEngine::training_loss(std::span<const float> state, std::uint64_t seed) {
-  bind(state);
+  bind(watched(state, training_to_watch_));
   at::Tensor outputs;
   {
     const Drawing drawing(draws_, seed, device_);
@@ -348,7 +357,34 @@ Result<at::Tensor> TorchEngine::training_loss(std::span<const float> state, std:
     if (!drawing.surprised()) return loss;
   }
   draws_ = Draws::always;
+  gradients_.discard();  // of a forward() that runs backward() itself
   return training_loss(state, seed);
+}
+
+// A model that draws here too draws the same for the same slot, whoever evaluates it.
+Result<at::Tensor> TorchEngine::evaluation_loss(std::span<const float> state, at::Tensor& outputs) {
+  constexpr std::uint64_t kSeed = 0;
+  bind(watched(state, evaluations_to_watch_));
+  {
+    const Drawing drawing(evaluation_draws_, kSeed, device_);
+    W5XDE_TRY(at::Tensor loss, watched_loss_of(outputs, evaluations_to_watch_));
+    if (!drawing.surprised()) return loss;
+  }
+  evaluation_draws_ = Draws::always;
+  return evaluation_loss(state, outputs);
+}
+
+// The memory of a state may be somebody else's and not to be written. A model of unknown code that writes its
+// parameters is refused when that is seen: until then it gets a copy.
+std::span<const float> TorchEngine::watched(std::span<const float> state, unsigned times_to_look) {
+  if (!scripted_ || !device_.is_cpu()) return state;
+  if (times_to_look == 0) {
+    copy_ = {};
+    return state;
+  }
+  const MutableBytes copy = copy_.take(state.size_bytes());
+  std::ranges::copy(std::as_bytes(state), copy.begin());
+  return {reinterpret_cast<const float*>(copy.data()), state.size()};
 }
 
 Result<Sums> TorchEngine::compute_slot(std::span<const float> state, const Slot& slot,
@@ -387,11 +423,10 @@ Result<Evaluation> TorchEngine::evaluate(std::span<const float> state, const Slo
     W5XDE_CHECK(check_floats(state.size()));
     W5XDE_CHECK(samples_.load(samples));
     if (samples_.count() == 0) return Evaluation{};
-    bind(state);
     set_training(false);
     const at::NoGradGuard forward_only;
     at::Tensor outputs;
-    W5XDE_TRY(const at::Tensor loss, watched_loss_of(outputs, evaluations_to_watch_));
+    W5XDE_TRY(const at::Tensor loss, evaluation_loss(state, outputs));
     Evaluation evaluation{.loss_sum = loss.item<double>() * loss_.factor(samples_.targets()),
                           .samples = static_cast<std::uint64_t>(samples_.count())};
     loss_.count(outputs, samples_.targets(), evaluation);

@@ -1,8 +1,10 @@
 // What scripted models may do, and what they are refused for, as a node sees it.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -47,6 +49,54 @@ TEST(ScriptedModel, one_that_changes_what_does_not_travel_is_refused_with_its_na
     EngineOnTest evaluated("remembers_" + std::string(what) + ".pt", kEight, 5);
     EXPECT_NE(refusal_of_evaluation(evaluated, samples.slot()).find(name), std::string::npos);
   }
+}
+
+// As a node has the coordinator's parameters where both are on one machine.
+class ReadOnly {
+ public:
+  explicit ReadOnly(std::span<const float> values)
+      : bytes_(values.size_bytes()),
+        memory_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    std::memcpy(memory_, values.data(), bytes_);
+    ::mprotect(memory_, bytes_, PROT_READ);
+  }
+  ~ReadOnly() { ::munmap(memory_, bytes_); }
+  ReadOnly(const ReadOnly&) = delete;
+  ReadOnly& operator=(const ReadOnly&) = delete;
+
+  std::span<const float> values() const {
+    return {static_cast<const float*>(memory_), bytes_ / sizeof(float)};
+  }
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+TEST(ScriptedModel, one_that_changes_parameters_is_refused_where_they_cannot_be_written) {
+  const Samples samples(6, kEight, 5, 1);
+  EngineOnTest on_test("remembers_parameter.pt", kEight, 5), other("remembers_parameter.pt", kEight, 5);
+  const ReadOnly state(on_test.state.values());
+  Block block(on_test.engine->description().floats());
+  const auto computed = on_test.engine->compute(state.values(), samples.slot(), 1, block.values());
+  ASSERT_FALSE(computed.ok());
+  EXPECT_NE(computed.error().message.find("'layer.weight'"), std::string::npos);
+  const auto evaluated = other.engine->evaluate(state.values(), samples.slot());
+  ASSERT_FALSE(evaluated.ok());
+  EXPECT_NE(evaluated.error().message.find("'layer.weight'"), std::string::npos);
+}
+
+TEST(ScriptedModel, one_that_draws_in_evaluation_is_scored_the_same_by_whoever_evaluates) {
+  const Samples samples(6, kEight, 5, 1);
+  EngineOnTest first("noisy.pt", kEight, 5), second("noisy.pt", kEight, 5);
+  const auto score = [&](EngineOnTest& on_test) {
+    return on_test.engine->evaluate(on_test.state.values(), samples.slot()).value().loss_sum;
+  };
+  const double expected = score(first);
+  // Another has drawn other numbers before.
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) (void)second.contribution(samples.slot(), seed);
+  EXPECT_EQ(score(second), expected);
+  EXPECT_EQ(score(first), expected);
 }
 
 TEST(ScriptedModel, one_that_changes_something_in_evaluation_only_is_refused_there) {

@@ -32,6 +32,12 @@ bool is_file_of(const struct stat& file, const SharedBlock::Address& address) {
          static_cast<std::uint64_t>(file.st_size) == address.bytes;
 }
 
+// The kernel may have added more of its own.
+bool has_seals(int file) {
+  const int seals = ::fcntl(file, F_GET_SEALS);
+  return seals >= 0 && (static_cast<unsigned>(seals) & kSeals) == kSeals;
+}
+
 std::byte* map(int file, std::uint64_t bytes, int protection) {
   void* const mapped = ::mmap(nullptr, bytes, protection, MAP_SHARED, file, 0);
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
@@ -96,7 +102,7 @@ Result<std::shared_ptr<SharedBlock>> SharedBlock::open(const Address& address, A
   std::byte* data = nullptr;
   // Only a file in memory has seals; these say that it keeps its size.
   if (::fstat(file, &about) == 0 && is_file_of(about, address) &&
-      ::fcntl(file, F_GET_SEALS) == static_cast<int>(kSeals))
+      has_seals(file))
     data = map(file, address.bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ);
   ::close(file);
   if (data == nullptr) return none;

@@ -36,6 +36,13 @@ Status ArrivingContribution::check_floats(const Contribution& contribution, cons
   return {};
 }
 
+Status ArrivingContribution::check_whole(const Contribution& contribution, const BlockShape& shape) const {
+  W5XDE_CHECK(check_floats(contribution, shape));
+  if (contribution.first_float > 0 || contribution.tensors[0].shape.elements() != shape.floats)
+    return corrupt("a part of a contribution where all of it is in shared memory");
+  return {};
+}
+
 Status ArrivingContribution::check_order(const Contribution& contribution) const {
   const bool goes_on = contribution.first_float > 0 && contribution.lease_id == lease_;
   if (contribution.first_float != (goes_on ? landed_floats_ : 0) || (!goes_on && landed_floats_ > 0))

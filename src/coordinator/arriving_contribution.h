@@ -18,8 +18,9 @@ namespace w5xde {
 // one before the next. Loop thread only.
 class ArrivingContribution {
  public:
-  // corrupt when the contribution has other floats than the model, or these are not its next ones.
+  // corrupt when the contribution has other floats than the model; not all of them; or not the next ones.
   Status check_floats(const Contribution& contribution, const BlockShape& shape) const;
+  Status check_whole(const Contribution& contribution, const BlockShape& shape) const;
   Status check_order(const Contribution& contribution) const;
   // Where the contribution's floats land; `take_buffer` gives memory for all of them.
   Target place(const Contribution& contribution, const BlockShape& shape,

@@ -93,7 +93,8 @@ void Coordinator::tick() {
   // An async run has a cursor only when nothing is out.
   if (!sync() && checkpoints_.is_due()) round_->hold(true);
   advance();
-  if (!running()) return;
+  // A step may have begun beside the loop: what follows looks at what that changes.
+  if (!running() || training_.busy()) return;
   // While a checkpoint is written, what nodes were shown must stay.
   if (!checkpoints_.in_progress()) transfers_->choose_codecs();
   transfers_->bring_up_to_date();
@@ -205,17 +206,23 @@ Status Coordinator::contributed(Session& session, const Contribution& contributi
                                 Reduction::Buffer values) {
   tally_.computed(session.id(), contribution);
   training_.step().forget_landing(session.id());
-  if (!running() || contribution.samples == 0) training_.learner().give_back(std::move(values));
-  if (!running()) return {};
+  if (!running()) {
+    training_.learner().give_back(std::move(values));
+    return {};
+  }
   if (contribution.samples > 0 && values) {
-    training_.check({session.id(), contribution, std::move(values), session.arriving_finite()});
+    // What came whole is looked at now.
+    const bool finite = contribution.first_float == 0 || session.arriving_finite();
+    training_.check({session.id(), contribution, std::move(values), finite});
     return {};
   }
   if (contribution.samples > 0) {
     W5XDE_TRY(const bool counts, answers_->evaluation_counts(session, contribution));
     if (counts) evaluations_.add(contribution);
   } else {
+    // A node that will not compute a lease that stands may still write: its memory is not used again.
     W5XDE_CHECK(answers_->is_void(session, contribution));
+    training_.learner().give_back(std::move(values));
   }
   advance();
   pump();

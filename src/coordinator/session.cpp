@@ -226,7 +226,9 @@ Status Session::received_contribution(const FrameHeader& header, Bytes head, Mut
   W5XDE_TRY(const Contribution contribution, decode_contribution(head, limits_));
   W5XDE_CHECK(check_contribution(contribution));
   // Without floats, or with floats that are where its lease told it to write them.
-  if (contribution.tensors.empty() || contribution.coding.form == Form::shared)
+  const bool is_shared = contribution.coding.form == Form::shared && !contribution.tensors.empty();
+  if (is_shared) W5XDE_CHECK(arriving_.check_whole(contribution, host_.shape()));
+  if (contribution.tensors.empty() || is_shared)
     return host_.contributed(*this, contribution, leases_.erase(contribution.lease_id));
   // place() is asked for payloads only: without one there is no memory, or somebody's last contribution in
   // it.

@@ -80,7 +80,7 @@ class Transfers {
   const Learner& learner() const { return pool_.training.learner(); }
   bool uses_cache(const Session& session) const;
   bool shares_down(const Session& session) const {
-    return session.shares_memory() && codecs_.may_share_down() && learner().state()->shared();
+    return session.shares_memory() && codecs_.may_share_down() && learner().state_is_shared();
   }
   bool shares_up(const Session& session) const {
     return session.shares_memory() && codecs_.may_share_up(session.id());

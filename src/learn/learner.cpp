@@ -22,6 +22,7 @@ Learner::Learner(std::shared_ptr<const BlockLayout> parameters, std::shared_ptr<
       state_(std::make_shared<AlignedBuffer>(new_memory())),
       optimizer_(options.optimizer, parameters_) {
   std::memset(state_->data(), 0, floats_ * sizeof(float));
+  state_is_shared_ = state_->shared() != nullptr;
 }
 
 Result<std::unique_ptr<Learner>> Learner::from(const BlockSource& blocks, const Counts& counts,
@@ -139,6 +140,7 @@ bool Learner::apply(const AlignedBuffer& sum, std::uint64_t samples, double weig
   if (!next_ && !begin_step(mean, all)) return false;
   if (!step(all.subspan(stepped_), mean)) return false;
   other_ = std::exchange(state_, std::exchange(next_, nullptr));
+  state_is_shared_ = state_->shared() != nullptr;
   stepped_ = 0;
   ++version_;
   return true;

@@ -43,6 +43,8 @@ class Learner {
   const std::shared_ptr<const BlockLayout>& parameters() const { return parameters_; }
   std::uint64_t version() const { return version_; }
   const State& state() const { return state_; }
+  // Nodes of this machine may read the version at hand. Asked while a step is taken beside the loop, too.
+  bool state_is_shared() const { return state_is_shared_; }
   Bytes state_bytes() const { return {state_->data(), floats_ * sizeof(float)}; }
   std::uint64_t model_fingerprint() const { return fingerprint_; }
   // Of the next version.
@@ -101,6 +103,7 @@ class Learner {
   std::atomic<std::uint64_t> version_ = 0;  // a status may be asked for while a step is taken beside the loop
   std::optional<Pace> pace_;
   State state_;
+  std::atomic<bool> state_is_shared_ = false;
   State other_;  // the version before, to be written over when nobody holds it
   State next_;
   std::uint64_t stepped_ = 0;

@@ -258,6 +258,26 @@ TEST_F(BadInputTest, a_start_that_fails_leaves_no_folder) {
   expect(kUsage, {"train", "fresh", "--model", "transformer", "--data", "synthetic"}, {"'transformer'"});
   expect(kUsage, {"train", "fresh", "--model", "mlp:10,20,10", "--data", "idx:nowhere"}, {"nowhere"});
   EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
+  // Refused by the engine, when the folders are there already.
+  const Words misfit = {"--model", "mlp:11,4", "--data", "random:8,4"};
+  expect(kUsage, Words{"train", "made/for/it"} + misfit, {"11"});
+  EXPECT_FALSE(fs::exists(pool_.folder() / "made"));
+  fs::create_directories(pool_.folder() / "mine");
+  expect(kUsage, Words{"train", "mine/run"} + misfit, {"11"});
+  EXPECT_FALSE(fs::exists(pool_.folder() / "mine/run"));
+  EXPECT_TRUE(fs::exists(pool_.folder() / "mine"));
+}
+
+TEST_F(BadInputTest, a_model_that_lies_where_the_run_will_keep_it_is_not_lost) {
+  const fs::path model = pool_.folder() / "own/model.pt";
+  fs::create_directories(model.parent_path());
+  fs::copy_file(W5XDE_TORCH_MODELS "/dropout.pt", model);
+  const auto bytes = fs::file_size(model);
+  expect(
+      kSuccess,
+      {"train", "own", "--model", "own/model.pt", "--data", "random:8,5,512", "--nodes", "1", "--steps", "2"},
+      {"checkpoint of step 2"});
+  EXPECT_EQ(fs::file_size(model), bytes);
 }
 
 TEST_F(BadInputTest, the_summary_has_a_switch_of_its_own) {

@@ -204,6 +204,33 @@ TEST_F(SharedByHandTest, an_answer_is_counted_once) {
   EXPECT_NE(peer_->why().find("a lease that it does not have"), std::string::npos) << peer_->why();
 }
 
+TEST_F(SharedByHandTest, a_part_of_an_answer_is_refused) {
+  Contribution part = answer();
+  part.first_float = 1;
+  part.tensors = {{DType::f32, Shape{63}}};
+  peer_->say(FrameType::contribution, part);
+  ASSERT_TRUE(pool_.run_until([&] { return peer_->closed(); }));
+  EXPECT_NE(peer_->why().find("a part of a contribution"), std::string::npos) << peer_->why();
+}
+
+TEST_F(SharedByHandTest, a_node_that_will_not_compute_keeps_its_memory_to_itself) {
+  const auto block = SharedBlock::open(lease_.answer.memory, SharedBlock::Access::write).value();
+  Contribution nothing = answer();
+  nothing.samples = 0;
+  nothing.loss_sum = 0;
+  nothing.tensors.clear();
+  nothing.coding = {};
+  pool_.add_nodes(1);
+  pool_.on_turn = [&] { std::memset(block->data(), 0x7f, block->address().bytes); };
+  peer_->say(FrameType::contribution, nothing);
+  ASSERT_TRUE(pool_.run_until([&] { return peer_->closed(); }));
+  EXPECT_NE(peer_->why().find("nothing in answer to a lease that stands"), std::string::npos) << peer_->why();
+  peer_.reset();
+  ASSERT_EQ(pool_.run(), "ok");
+  EXPECT_EQ(pool_.coordinator().summary().parameters_hash, plain_hash(sim_config()));
+  EXPECT_FALSE(block->is_used());
+}
+
 class NotSharedByHandTest : public SharedByHandTest {
   std::string token(const std::string& answer) const override { return std::string(answer.size(), '0'); }
 };

@@ -41,14 +41,17 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
     log.normal("going on from step {} of {}", found->info().step, folder.path().string());
     return std::move(*found);
   }
-  std::filesystem::path model_file;
+  std::optional<MappedFile> script;  // it may be the very file that is removed here
+  if (is_script(config.model)) {
+    W5XDE_TRY(script, MappedFile::open(config.model));
+  }
   std::error_code ignored;  // there may be one of a start that failed
   std::filesystem::remove(folder.model_file(), ignored);
   std::filesystem::remove(folder.frozen_file(), ignored);
-  if (is_script(config.model)) {
-    W5XDE_TRY(const MappedFile file, MappedFile::open(config.model));
+  std::filesystem::path model_file;
+  if (script) {
     model_file = folder.model_file();
-    const Bytes bytes = file.bytes();
+    const Bytes bytes = script->bytes();
     W5XDE_CHECK(write_file_atomically(model_file, {&bytes, 1}));
   }
   W5XDE_CHECK(host.initialise({.model = model_options(config, *data.train, device),
@@ -63,13 +66,28 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
   return CheckpointFile::open(folder.checkpoint_path(0));
 }
 
-// The outermost of the folder and those around it that is not there yet; empty when all are.
-std::filesystem::path first_new_folder(std::filesystem::path folder) {
-  std::filesystem::path found;
-  for (folder = std::filesystem::absolute(folder).lexically_normal();
-       folder.has_relative_path() && !std::filesystem::exists(folder); folder = folder.parent_path())
-    found = folder;
-  return found;
+// The folder and those around it that are not there yet, the innermost first.
+std::vector<std::filesystem::path> missing_folders(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> missing;
+  auto at = std::filesystem::absolute(folder).lexically_normal();
+  if (!at.has_filename()) at = at.parent_path();
+  std::error_code ignored;
+  for (; at.has_relative_path() && !std::filesystem::exists(at, ignored); at = at.parent_path())
+    missing.push_back(at);
+  return missing;
+}
+
+// A start that failed leaves nothing behind, and nothing of others is touched: what is around the run's
+// folder goes if it is empty.
+void remove_new_folders(const std::vector<std::filesystem::path>& made) {
+  std::error_code ignored;
+  for (const auto& folder : made) {
+    if (folder == made.front()) {
+      std::filesystem::remove_all(folder, ignored);
+    } else {
+      std::filesystem::remove(folder, ignored);
+    }
+  }
 }
 
 Result<Address> listen_address(const CoordinatorCommand& options) {
@@ -93,7 +111,16 @@ class CoordinatorProcess {
   Result<ExitCode> run() {
     W5XDE_TRY(const Address address, listen_address(options_));
     W5XDE_TRY(const RunData data, open_data(asked_.config, &log_));
-    W5XDE_TRY(RunFolder folder, RunFolder::open(asked_.folder));
+    const auto missing = missing_folders(asked_.folder);
+    W5XDE_TRY(const RunFolder folder, RunFolder::open(asked_.folder));
+    auto code = run_in(folder, address, data);
+    // While the folder is this process's.
+    if (!code.ok() && !has_begun_) remove_new_folders(missing);
+    return code;
+  }
+
+ private:
+  Result<ExitCode> run_in(const RunFolder& folder, const Address& address, const RunData& data) {
     if (asked_.resumed) {
       W5XDE_TRY(const bool finished, says_finished(folder, data));
       if (finished) return kSuccess;
@@ -121,10 +148,7 @@ class CoordinatorProcess {
     }
     return train(*coordinator, folder, std::move(material));
   }
-  // Otherwise nothing of a new run is worth keeping.
-  bool has_begun() const { return has_begun_; }
 
- private:
   // Whether nothing is left to do; then it has said so.
   Result<bool> says_finished(const RunFolder& folder, const RunData& data) const {
     W5XDE_TRY(const auto newest, folder.newest());
@@ -292,7 +316,7 @@ class CoordinatorProcess {
   Log log_;
   AsioLoop loop_;
   std::vector<BatchTrial> trials_;  // where the batch was measured
-  bool has_begun_ = false;
+  bool has_begun_ = false;          // until then nothing of a new run is worth keeping
   bool stopped_ = false;
   Invitation invitation_;
   std::optional<Error> local_end_;   // why the last node of this machine ended
@@ -325,14 +349,7 @@ Result<ExitCode> run_coordinator(const CoordinatorCommand& options) {
                                                 .threads = asked.config.threads,
                                                 .log = of_nodes,
                                                 .load_at_once = options.nodes > 0 || !asked.resumed}));
-  const std::filesystem::path new_folder = first_new_folder(asked.folder);
-  CoordinatorProcess process(options, log, std::move(asked), std::move(host));
-  auto code = process.run();
-  // A start that fails leaves nothing behind.
-  std::error_code ignored;
-  if (!code.ok() && !process.has_begun() && !new_folder.empty())
-    std::filesystem::remove_all(new_folder, ignored);
-  return code;
+  return CoordinatorProcess(options, log, std::move(asked), std::move(host)).run();
 }
 
 }  // namespace w5xde

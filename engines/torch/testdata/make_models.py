@@ -144,6 +144,18 @@ class SometimesDrops(nn.Module):
         return self.layer(inputs)
 
 
+class Noisy(nn.Module):
+    """Draws random numbers in evaluation, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 5)
+
+    def forward(self, inputs):
+        outputs = self.layer(inputs)
+        return outputs + torch.randn_like(outputs)
+
+
 class Spoils(nn.Module):
     """Batches with a positive sum overwrite what backward() needs, behind a layer whose gradient is made before."""
 
@@ -276,6 +288,7 @@ def main(folder):
         torch.jit.script(Remembers(what)).save(str(folder / f"remembers_{what.replace(' ', '_')}.pt"))
     torch.jit.script(Sometimes()).save(str(folder / "sometimes.pt"))
     torch.jit.script(SometimesDrops()).save(str(folder / "sometimes_drops.pt"))
+    torch.jit.script(Noisy()).save(str(folder / "noisy.pt"))
     torch.jit.script(Recurrent()).save(str(folder / "recurrent.pt"))
     torch.jit.script(convolution()).save(str(folder / "convolution.pt"))
     torch.jit.script(Language(11, 6, second=False)).save(str(folder / "language.pt"))
