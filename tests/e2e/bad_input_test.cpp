@@ -176,7 +176,8 @@ TEST_F(BadInputTest, two_runs_are_compared_by_what_differs) {
   expect(kSuccess, Words{"train", "one", "--steps", "5", "--lr", "0.1"} + kMlp, {});
   expect(kSuccess, Words{"train", "other", "--steps", "5", "--lr", "0.2"} + kMlp, {});
   Process compare = pool_.start({"compare", "one", "other"}, {.with_output = true});
-  expect(kSuccess, std::move(compare), {"learning-rate", "0.1", "0.2", "hash of parameters"});
+  expect(kSuccess, std::move(compare),
+         {"learning-rate", "0.1", "0.2", "best evaluation", " at step 5", "hash of parameters"});
   expect(kUsage, {"compare", "one", "nowhere"}, {"nowhere"});
 }
 
@@ -236,7 +237,10 @@ TEST_F(BadInputTest, a_node_stays_when_its_coordinator_is_stopped_and_comes_back
   pool_.wait_for("step", 1);
   coordinator.signal(SIGINT);
   expect(kInterrupted, std::move(coordinator), {"go on with: w5xde serve"});
-  node.wait_for_line("can be resumed");
+  const std::string stopped = node.wait_for_line("can be resumed");
+  EXPECT_NE(stopped.find("steady-1: the coordinator was stopped; the run can be resumed; connecting again"),
+            std::string::npos)
+      << stopped;
   Process resumed = pool_.serve({"--steps", "100000"});
   resumed.wait_for_line("steady-1 joined from");
   resumed.signal(SIGINT);
