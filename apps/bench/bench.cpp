@@ -30,9 +30,10 @@ Result<Workbench> prepare(const BenchOptions& options) {
   config.data = "synthetic";
   auto settings = settings_of(config);
   W5XDE_CHECK(apply_settings(settings, options.given));
-  if (options.lanes == 0 || options.rounds == 0 || !(options.seconds > 0)) {
-    return invalid("--lanes, --rounds and --measure-seconds must be more than 0");
+  if (options.nodes == 0 || options.lanes == 0 || options.rounds == 0 || !(options.seconds > 0)) {
+    return invalid("--nodes, --lanes, --rounds and --measure-seconds must be more than 0");
   }
+  W5XDE_CHECK(check_folder_of(options.json));
   if (config.batch_measured)
     return invalid("a bench compares at one batch; say --batch N, as `w5xde train --batch auto` chose it");
   return Workbench::open(config, options.engine);

@@ -1,4 +1,4 @@
-"""A small convolutional network with BatchNorm, saved as TorchScript: python3 net.py net.pt"""
+"""A small convolutional network with BatchNorm, saved as TorchScript: python3 net.py net.pt [weights.pth]"""
 
 import sys
 
@@ -20,4 +20,7 @@ class Net(nn.Module):
 
 if __name__ == "__main__":
     torch.manual_seed(1)
-    torch.jit.script(Net()).save(sys.argv[1])
+    net = Net()
+    if len(sys.argv) > 2:  # a state dict that torch.save wrote: training begins with it
+        net.load_state_dict(torch.load(sys.argv[2]))
+    torch.jit.script(net).save(sys.argv[1])

@@ -328,7 +328,8 @@ std::string Roster::reason(NodeId node) const {
   if (std::string machine = machine_reason(node); !machine.empty()) return machine;
   if (working() == 0) return "who works in the next step is not decided yet";
   if (mean_seconds_per_slot() == 0) return "one node finds out first what a step costs";
-  return fmt::format("{} of {} nodes work: with more a step would take longer", working(), members_.size());
+  return fmt::format("{} of {} nodes work at a time: more at once would make a step longer{}", working(),
+                     members_.size(), team_rotates_ ? "; they take turns" : "");
 }
 
 }  // namespace w5xde

@@ -150,6 +150,24 @@ TEST(Roster, one_node_that_has_all_cores_is_named) {
   EXPECT_EQ(roster.reason(2), "node-1 computes with all cores of this machine");
 }
 
+TEST(Roster, nodes_that_work_in_turns_are_said_to_take_turns) {
+  Roster roster({.fastest = true});
+  for (NodeId node = 1; node <= 3; ++node) roster.join(node, {"", "", 1, "10.0.0.2"}, 1);
+  for (NodeId node = 1; node <= 3; ++node) {
+    roster.set_up_to_date(node, true);
+    roster.at(node).pace.seconds_per_slot = 0.001;
+    roster.at(node).pace.step_seconds = 1;
+  }
+  roster.choose_team(8);
+  ASSERT_TRUE(roster.limited());
+  EXPECT_EQ(roster.reason(3), "1 of 3 nodes work at a time: more at once would make a step longer");
+  // From now on it costs nothing to let another one work.
+  for (NodeId node = 1; node <= 3; ++node) roster.at(node).pace.swap_in_seconds = 0;
+  roster.step_done(1, 8);
+  EXPECT_EQ(roster.reason(3),
+            "1 of 3 nodes work at a time: more at once would make a step longer; they take turns");
+}
+
 TEST(Roster, where_links_are_thin_it_says_that_more_would_take_longer) {
   Roster roster({.fastest = true});
   for (NodeId node = 1; node <= 3; ++node) roster.join(node, {"", "", 1, "10.0.0.2"}, 1);
@@ -158,7 +176,7 @@ TEST(Roster, where_links_are_thin_it_says_that_more_would_take_longer) {
   roster.at(1).pace.seconds_per_slot = 0.001;
   roster.at(1).pace.step_seconds = 1;
   roster.choose_team(8);
-  EXPECT_EQ(roster.reason(2), "1 of 3 nodes work: with more a step would take longer");
+  EXPECT_EQ(roster.reason(2), "1 of 3 nodes work at a time: more at once would make a step longer");
   roster.set_up_to_date(2, false);
   EXPECT_EQ(roster.at(2).standing, Standing::standby) << "it is not wanted";
 }

@@ -111,7 +111,7 @@ class Member {
     } else if (!worth_another_try(reason, parted)) {
       result_ = reason;
     } else if (fruitless_stays_ == 0) {
-      log_.normal("{}: {}; connecting again", options_.node.name, reason.message);
+      log_.normal("{}: {}; connecting again", options_.node.name, said_in(reason.message));
       connect();
     } else {
       // It was let in and sent away, or there was no room: asking again at once would not help.

@@ -187,7 +187,7 @@ Status RunDatabase::resume(const Resumption& from) {
   W5XDE_CHECK(
       database_->run("UPDATE nodes SET left_seconds = max(joined_seconds, ?), reason = ?"
                      " WHERE left_seconds IS NULL",
-                     from.seconds, std::string_view("the coordinator ended")));
+                     from.seconds, std::string_view(kCutOff)));
   W5XDE_CHECK(count_step_rows());
   return database_->commit();
 }

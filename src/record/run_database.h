@@ -42,6 +42,8 @@ class RunDatabase {
     double accuracy = 0;
     std::uint64_t samples = 0;
   };
+  // Why a node left that was in when its coordinator was killed: what it had computed was not recorded.
+  static constexpr const char* kCutOff = "the coordinator was killed";
   // One stay of a node, added when it joins and replaced when it leaves (same name, peer, joined_seconds).
   struct NodeRow {
     std::string name;

@@ -171,7 +171,7 @@ TEST_F(RunDatabaseTest,
   ASSERT_EQ(nodes.size(), 3u);
   EXPECT_EQ(nodes[0].left_seconds, 2);
   EXPECT_EQ(nodes[1].left_seconds, 6);
-  EXPECT_EQ(nodes[1].reason, "the coordinator ended");
+  EXPECT_EQ(nodes[1].reason, "the coordinator was killed");
   EXPECT_EQ(nodes[2].left_seconds, 9) << "nobody leaves before it joined";
 }
 

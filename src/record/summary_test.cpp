@@ -230,7 +230,7 @@ TEST(SummaryText, says_what_was_measured_of_batches_and_how_they_grew) {
       .noise_scale = 5'209.6,
       .growths = {{120, 1'024, 2'048, 5'210.2, 0.1, 0.2}, {170, 2'048, 4'096, kUnknown, 0.2, 0.4}}};
   const std::string text = to_text(summary);
-  EXPECT_NE(text.find("  working       1 of 2 nodes: with more, a step would take longer\n"),
+  EXPECT_NE(text.find("  working       1 of 2 nodes at a time: more at once would make a step longer\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  batch         64 samples, of 8: 9,000, 16: 15,500, 32: 21,000, 64: 24,800, "

@@ -196,7 +196,7 @@ std::string to_text(const Summary& summary) {
   line("batches",
        fmt::format("{}  ({:.1f} a second{})", grouped(summary.batches), summary.batches_per_second, since));
   if (summary.working > 0 && summary.working < summary.nodes)
-    line("working", fmt::format("{} of {}: with more, a step would take longer", summary.working,
+    line("working", fmt::format("{} of {} at a time: more at once would make a step longer", summary.working,
                                 counted(summary.nodes, "node")));
   if (!summary.batch_trials.empty())
     line("batch", fmt::format("{} samples, of {}", summary.batch, trials_text(summary.batch_trials)));

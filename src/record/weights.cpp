@@ -70,6 +70,19 @@ Result<Weights> of_checkpoint(const Result<CheckpointFile>& checkpoint, const st
   return weights;
 }
 
+// What torch.save and TorchScript write: a zip archive.
+Status refuse_archive(const std::filesystem::path& source) {
+  constexpr std::string_view kZip = "PK\x03\x04";
+  W5XDE_TRY(const MappedFile file, MappedFile::open(source));
+  if (!text_of(file.bytes()).starts_with(kZip)) return {};
+  return invalid(
+      "{} is what torch.save writes, and weights come from safetensors files: "
+      "safetensors.torch.save_file(net.state_dict(), \"net.safetensors\"). A TorchScript model needs no file "
+      "of weights: it begins with those that it has, so call net.load_state_dict(torch.load(\"{}\")) before "
+      "torch.jit.script(net).save(\"net.pt\")",
+      source.string(), source.filename().string());
+}
+
 // What does not fit, in words.
 class Misfits {
  public:
@@ -123,6 +136,7 @@ Result<Weights> open_weights(const std::filesystem::path& source) {
     W5XDE_TRY(const RunFolder folder, RunFolder::look(source));
     return of_checkpoint(best_or_newest(folder), folder.frozen_file(), source.string());
   }
+  W5XDE_CHECK(refuse_archive(source));
   W5XDE_TRY(SafetensorsFile opened, SafetensorsFile::open(source));
   if (is_checkpoint(opened.contents()))
     return of_checkpoint(CheckpointFile::open(source), frozen_beside(source), source.string());

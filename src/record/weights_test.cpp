@@ -147,5 +147,13 @@ TEST_F(WeightsTest, that_are_not_there_are_named) {
   expect_refused(folder_ / "empty", {"empty is not the folder of a run"});
 }
 
+TEST_F(WeightsTest, that_torch_save_wrote_are_refused_with_what_to_do) {
+  const std::string archive = "PK\x03\x04 and pickles";
+  const Bytes bytes = bytes_of(archive);
+  ASSERT_TRUE(write_file_atomically(folder_ / "net.pth", {&bytes, 1}).ok());
+  expect_refused(folder_ / "net.pth", {"net.pth is what torch.save writes", "safetensors.torch.save_file",
+                                       "load_state_dict(torch.load(\"net.pth\"))"});
+}
+
 }  // namespace
 }  // namespace w5xde

@@ -176,7 +176,8 @@ TEST_F(BadInputTest, two_runs_are_compared_by_what_differs) {
   expect(kSuccess, Words{"train", "one", "--steps", "5", "--lr", "0.1"} + kMlp, {});
   expect(kSuccess, Words{"train", "other", "--steps", "5", "--lr", "0.2"} + kMlp, {});
   Process compare = pool_.start({"compare", "one", "other"}, {.with_output = true});
-  expect(kSuccess, std::move(compare), {"learning-rate", "0.1", "0.2", "hash of parameters"});
+  expect(kSuccess, std::move(compare),
+         {"learning-rate", "0.1", "0.2", "best evaluation", " at step 5", "hash of parameters"});
   expect(kUsage, {"compare", "one", "nowhere"}, {"nowhere"});
 }
 
@@ -236,7 +237,10 @@ TEST_F(BadInputTest, a_node_stays_when_its_coordinator_is_stopped_and_comes_back
   pool_.wait_for("step", 1);
   coordinator.signal(SIGINT);
   expect(kInterrupted, std::move(coordinator), {"go on with: w5xde serve"});
-  node.wait_for_line("can be resumed");
+  const std::string stopped = node.wait_for_line("can be resumed");
+  EXPECT_NE(stopped.find("steady-1: the coordinator was stopped; the run can be resumed; connecting again"),
+            std::string::npos)
+      << stopped;
   Process resumed = pool_.serve({"--steps", "100000"});
   resumed.wait_for_line("steady-1 joined from");
   resumed.signal(SIGINT);
@@ -247,6 +251,7 @@ TEST_F(BadInputTest, a_node_stays_when_its_coordinator_is_stopped_and_comes_back
 
 TEST_F(BadInputTest, what_would_do_nothing_is_refused) {
   expect(kUsage, {"train", "run", "--nodes", "0"}, {"--nodes must be at least 1", "w5xde serve"});
+  expect(kUsage, {"bench", "pool", "--nodes", "0"}, {"w5xde: --nodes", "must be more than 0"});
   const Words random = {"train", "run", "--model", "mlp:8,4", "--data", "random:8,4"};
   expect(kUsage, random + Words{"--evaluate-every", "5"},
          {"--evaluate-every needs data", "--evaluation-data"});
@@ -424,6 +429,22 @@ TEST_F(BadInputTest, a_file_that_is_missing_is_the_caller_s_mistake_wherever_it_
     EXPECT_NE(process.said().find("gone"), std::string::npos) << process.said();
     EXPECT_EQ(process.said().find("trying again"), std::string::npos) << process.said();
   }
+  EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
+}
+
+TEST_F(BadInputTest, a_folder_that_a_file_should_go_to_and_that_is_missing_is_said_before_anything_is_begun) {
+  Process begun = pool_.train(1);
+  ASSERT_EQ(begun.wait(), kSuccess) << begun.said();
+  for (const Words& arguments : std::vector<Words>{Words{"train", "fresh", "--json", "gone/a"} + kMlp,
+                                                   {"eval", "run", "--json", "gone/a"},
+                                                   {"eval", "run", "--outputs", "gone/a.npy"},
+                                                   {"export", "run", "gone/a.safetensors"},
+                                                   {"plot", "run", "-o", "gone/a.svg"},
+                                                   {"plot", "run", "--csv", "gone/a.csv"},
+                                                   {"plan", "--model", "mlp:8,4", "--json", "gone/a"},
+                                                   {"bench", "compute", "--json", "gone/a"},
+                                                   {"status", "run", "--json", "gone/a"}})
+    expect(kUsage, arguments, {"w5xde: there is no folder gone that a", "make it first"});
   EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
 }
 

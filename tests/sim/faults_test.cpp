@@ -314,7 +314,9 @@ TEST(ObserverTest, an_observer_is_told_who_is_in_and_who_has_left_and_why) {
     EXPECT_TRUE(pool.run_until([&] { return observer->count(FrameType::status) > 0; }));
     return decode_status(observer->take(FrameType::status)->head, Limits{}).value();
   };
-  EXPECT_EQ(ask().phase, "waiting for nodes");
+  const StatusReport waiting = ask();
+  EXPECT_EQ(waiting.phase, "waiting for nodes");
+  EXPECT_EQ(waiting.seconds, 0) << "time in which nobody can train does not count";
   EXPECT_EQ(observer->count(FrameType::offer), 0u) << "an observer gets no work";
   auto leaving = pool.enrol_by_hand("passer-by");
   ASSERT_TRUE(pool.run_until([&] { return pool.coordinator().status().nodes.size() == 3; }));

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "commands/help.h"
 #include "commands/suggestion.h"
@@ -82,8 +83,17 @@ ExitCode exit_code(const Result<ExitCode>& code) {
   return code.ok() ? *code : report(code.error());
 }
 
+Status check_folder_of(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.parent_path();
+  std::error_code ignored;  // of a folder that may not be looked at: writing says so
+  if (folder.empty() || std::filesystem::exists(folder, ignored) || ignored) return {};
+  return invalid("there is no folder {} that {} could be written to; make it first", folder.string(),
+                 path.filename().string());
+}
+
 Status write_text(const std::filesystem::path& path, const std::string& text) {
   if (path.empty()) return {};
+  W5XDE_CHECK(check_folder_of(path));
   const Bytes bytes = bytes_of(text);
   return write_file_atomically(path, {&bytes, 1});
 }

@@ -27,6 +27,9 @@ ExitCode report(const Error& error);
 ExitCode exit_code(const Status& status);
 ExitCode exit_code(const Result<ExitCode>& code);
 
+// Refuses a file whose folder is not there: asked before what takes long is begun. An empty `path` is no
+// file.
+Status check_folder_of(const std::filesystem::path& path);
 // Writes a file of text, whole or not at all. Does nothing when `path` is empty.
 Status write_text(const std::filesystem::path& path, const std::string& text);
 

@@ -54,6 +54,8 @@ Result<Compared> read(const std::string& run) {
   if (trains || !summary.ok()) {
     compared.state = trains ? "still training" : "not ended";
     compared.summary = figures_so_far(folder);
+    if (const auto best = folder.best())
+      compared.summary.best = BestStats{.step = best->step, .loss = best->evaluation_loss.value_or(kUnknown)};
     return compared;
   }
   W5XDE_TRY(compared.summary, summary_from_json(text_of(summary->bytes())));
@@ -126,6 +128,10 @@ std::vector<Row> results(const std::vector<Compared>& runs) {
   add("steps", [](const Summary& run) { return std::to_string(run.steps); });
   add("last training loss", [](const Summary& run) { return decimal_text(run.loss.last, 4); });
   add("evaluation loss", [&](const Summary& run) { return decimal_text(loss(run), 4); });
+  add("best evaluation", [](const Summary& run) {
+    return run.best ? fmt::format("{} at step {}", decimal_text(run.best->loss, 4), run.best->step)
+                    : std::string("–");
+  });
   add("evaluation accuracy", [&](const Summary& run) { return percent_text(accuracy(run), 2); });
   add("seconds", [](const Summary& run) { return decimal_text(run.seconds, 1); });
   add("batches a second", [](const Summary& run) { return decimal_text(run.batches_per_second, 1); });

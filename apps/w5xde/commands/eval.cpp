@@ -103,6 +103,8 @@ Result<Scores> evaluate(const TrainedRun& run, const std::shared_ptr<const Datas
 }
 
 Status eval(const EvalOptions& options) {
+  W5XDE_CHECK(check_folder_of(options.outputs));
+  W5XDE_CHECK(check_folder_of(options.json));
   W5XDE_TRY(const TrainedRun run, load_trained_run(options.trained));
   W5XDE_TRY(const auto data, evaluation_set(run.config, options.data));
   W5XDE_CHECK(check_alike(*run.data, *data));

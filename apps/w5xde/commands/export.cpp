@@ -49,6 +49,7 @@ Status export_model(const ExportCommand& options) {
 }
 
 Status export_run(const ExportCommand& options) {
+  W5XDE_CHECK(check_folder_of(options.file));
   const std::string ending = options.file.extension();
   if (ending == ".safetensors") return export_weights(options);
   if (is_named_as_script(options.file)) return export_model(options);

@@ -138,6 +138,7 @@ Result<bool> measure(const PlanOptions& options, const Workbench& bench, Situati
 
 Result<ExitCode> run_plan(const PlanOptions& options) {
   W5XDE_CHECK(check(options));
+  W5XDE_CHECK(check_folder_of(options.json));
   Plan plan{.link = options.link, .measured = options.slot_seconds == 0};
   Situation& situation = plan.situation;
   RunConfig& config = situation.config;

@@ -23,6 +23,8 @@ Status plot(const std::vector<std::string>& names, const std::string& output, st
   }
   if (svg.empty() && csv.empty())
     return invalid("say where to draw it: -o loss.svg; or --csv loss.csv for the figures alone");
+  W5XDE_CHECK(check_folder_of(svg));
+  W5XDE_CHECK(check_folder_of(csv));
   std::vector<RunHistory> runs;
   for (const std::string& name : names) {
     W5XDE_TRY(RunHistory run, read_history(name));

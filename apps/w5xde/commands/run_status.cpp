@@ -103,7 +103,7 @@ void read_nodes(const RunDatabase& database, bool has_owner, StatusReport& repor
       const bool cut_off = std::isnan(row.left_seconds);
       report.departures.push_back({.name = row.name,
                                    .seconds = cut_off ? report.seconds : row.left_seconds,
-                                   .reason = cut_off ? "the coordinator was killed" : row.reason,
+                                   .reason = cut_off ? RunDatabase::kCutOff : row.reason,
                                    .batches = row.batches});
     }
   }
@@ -207,8 +207,10 @@ std::string departures_text(const StatusReport& report) {
   for (const auto& departure : report.departures) {
     const bool back =
         std::ranges::find(report.nodes, departure.name, &StatusReport::Node::name) != report.nodes.end();
+    const std::string batches =
+        departure.reason == RunDatabase::kCutOff ? "–" : std::to_string(departure.batches);
     text += fmt::format("  {:>8.1f} s  {:<20} {:>10} batches  {}{}\n", departure.seconds, departure.name,
-                        departure.batches, departure.reason, back ? "; it came back" : "");
+                        batches, departure.reason, back ? "; it came back" : "");
   }
   return text;
 }
@@ -259,8 +261,8 @@ std::string to_text(const RunStatus& status) {
     text += "\n";
   }
   if (report.working > 0 && report.working < report.nodes.size()) {
-    text += fmt::format("{} of {} nodes work: with more, a step would take longer\n", report.working,
-                        report.nodes.size());
+    text += fmt::format("{} of {} nodes work at a time: more at once would make a step longer\n",
+                        report.working, report.nodes.size());
   }
   return text + nodes_text(report) + departures_text(report);
 }

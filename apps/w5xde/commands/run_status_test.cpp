@@ -160,7 +160,8 @@ TEST_F(RunStatusTest, a_run_that_was_killed_says_so_and_how_to_go_on) {
   const auto now = std::filesystem::file_time_type::clock::now();
   std::filesystem::last_write_time(path_ / "run.db", now - std::chrono::minutes(5));
   expect({"a  killed  step 10  loss 0.1000", "it was killed, about 5 min ago (20", "of step 8\n",
-          "go on with: w5xde train " + path_.string() + " --nodes 2\n", "the coordinator was killed\n"});
+          "go on with: w5xde train " + path_.string() + " --nodes 2\n",
+          " – batches  the coordinator was killed\n"});
   EXPECT_TRUE(status().report.nodes.empty());
 }
 
@@ -183,7 +184,9 @@ TEST(RunStatusTextTest, a_node_that_is_in_again_is_marked_among_those_that_left)
                             {.name = "node-3", .seconds = 1, .reason = "it left", .batches = 1}};
   const std::string text = to_text(live);
   EXPECT_NE(text.find("a  training  step 5 of 9  0 s of training\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("1 of 2 nodes work: with more, a step would take longer\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 of 2 nodes work at a time: more at once would make a step longer\n"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("it was killed; it came back\n"), std::string::npos) << text;
   EXPECT_NE(text.find("it left\n"), std::string::npos) << text;
   live.report.working = 2;

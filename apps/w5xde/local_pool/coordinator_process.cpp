@@ -341,6 +341,7 @@ void add_coordinator_flags(CLI::App& command, CoordinatorCommand& options) {
 
 Result<ExitCode> run_coordinator(const CoordinatorCommand& options) {
   W5XDE_TRY(const LogTier log, parse_log_tier(options.log));
+  W5XDE_CHECK(check_folder_of(options.json));
   W5XDE_TRY(RunRequest asked, RunRequest::read(options.run, options.given));
   W5XDE_TRY(const auto engine, find_engine(options.engine));
   // What nodes of this machine would say, the coordinator says of them.
