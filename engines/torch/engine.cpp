@@ -38,7 +38,7 @@ auto without_exceptions(std::string_view what, const Function& function) -> decl
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::system, fmt::format("{}: out of memory", what)};
   } catch (const std::exception& thrown) {
-    return invalid(fmt::format("{}: {}", what, first_line(thrown)));
+    return invalid(fmt::format("{}: {}", what, with_trace(thrown)));
   } catch (...) {
     return invalid(fmt::format("{}: torch failed without saying why", what));
   }
