@@ -5,8 +5,8 @@
     reference.py check KIND    trains the model of net.pt as course.json says, and compares parameters and buffers with
                                trained.pt, and trained.pt's outputs with outputs.npy
 
-course.json has `learning_rate`, `momentum` and `steps`. A step is a list of slots, each with its `samples` and the `seed`
-of what it draws.
+course.json has `learning_rate`, `momentum` and `steps`. A step is a list of slots, each with its `samples` and the
+`seed` of what it draws.
 """
 
 import json

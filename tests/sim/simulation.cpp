@@ -38,7 +38,8 @@ class CpuClock final : public Clock {
   std::atomic<Duration::rep> spent_ = 0;  // lanes are threads
 };
 
-// A thousand windows of 16 ids to train on, as many samples as `synthetic` has. Ids are u16, and travel as i32.
+// A thousand windows of 16 ids to train on, as many samples as `synthetic` has. Ids are u16, and travel as
+// i32.
 std::shared_ptr<const Dataset> make_tokens(Split split, std::uint64_t seed) {
   constexpr std::size_t kIds = 17'785;
   constexpr std::uint32_t kVocabulary = 500, kContext = 16;
