@@ -39,7 +39,7 @@ auto without_exceptions(std::string_view what, const Function& function) -> decl
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::system, fmt::format("{}: out of memory", what)};
   } catch (const std::exception& thrown) {
-    return invalid(fmt::format("{}: {}", what, first_line(thrown)));
+    return invalid(fmt::format("{}: {}", what, with_trace(thrown)));
   } catch (...) {
     return invalid(fmt::format("{}: torch failed without saying why", what));
   }
@@ -340,7 +340,9 @@ Status TorchEngine::store_buffer_changes(std::span<const float> state, const Des
       }
       copy_out(after.detach(), change.data());
       const float* before = state.data() + first + entries[i].offset;
-      for (std::uint64_t k = 0; k < count; ++k) change[k] = samples * (change[k] - before[k]);
+      // What stays may be infinite, as a mask of attention is: it has not changed by NaN.
+      for (std::uint64_t k = 0; k < count; ++k)
+        change[k] = change[k] == before[k] ? 0.0F : samples * (change[k] - before[k]);
     }
     store_sum(change, first + entries[i].offset, into.addends, into.contribution);
   }

@@ -93,5 +93,7 @@ Result<MadeModel> make_model(ModelOptions& options, const std::filesystem::path&
 
 // What a foreign exception says, in one line.
 std::string first_line(const std::exception& thrown);
+// The same, and below it the lines of the model's own code that led there, if a TorchScript model failed.
+std::string with_trace(const std::exception& thrown);
 
 }  // namespace w5xde::torch_engine

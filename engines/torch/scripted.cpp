@@ -235,7 +235,7 @@ std::string Scripted::try_dims(const ModelOptions& options, at::Device device) {
     const Status fits = LossFunction(options).check(outputs.sizes(), targets.sizes());
     return fits.ok() ? "" : fits.error().message;
   } catch (const std::exception& thrown) {
-    return first_line(thrown);
+    return with_trace(thrown);
   }
 }
 
@@ -260,15 +260,35 @@ Status Scripted::choose_input_dims(const ModelOptions& options, at::Device devic
 
 }  // namespace
 
-std::string first_line(const std::exception& thrown) {
+namespace {
+
+std::string text_of(const std::exception& thrown) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&thrown);
   std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : thrown.what();
-  // The interpreter tells where it was first, and what went wrong last.
   while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string first_line(const std::exception& thrown) {
+  const std::string text = text_of(thrown);
+  // The interpreter tells where it was first, and what went wrong last.
   if (text.starts_with("The following operation failed in the TorchScript interpreter")) {
     return text.substr(text.rfind('\n') + 1);
   }
   return text.substr(0, text.find('\n'));
+}
+
+std::string with_trace(const std::exception& thrown) {
+  constexpr std::size_t kTraceBytesMax = 16 * 1024;  // of a model that calls itself
+  const std::string text = text_of(thrown);
+  // A file has the code as it was saved, and as its author wrote it.
+  auto begin = text.find("Traceback of TorchScript, original code");
+  if (begin == std::string::npos) begin = text.find("Traceback of TorchScript");
+  const auto end = text.rfind('\n');
+  if (begin == std::string::npos || end < begin) return first_line(thrown);
+  return first_line(thrown) + "\n" + text.substr(begin, std::min(end - begin, kTraceBytesMax));
 }
 
 Result<std::unique_ptr<Model>> load_scripted(ModelOptions& options, const std::filesystem::path& file,

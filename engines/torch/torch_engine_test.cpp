@@ -393,8 +393,10 @@ TEST(TorchEngine, files_that_cannot_be_trained_are_refused) {
   EXPECT_TRUE(contains(refused("mixed.pt", kEight, "own"), "forward(inputs, targets)"));
   const Error shapes = refused("mixed.pt", Shape{9});
   EXPECT_TRUE(contains(shapes, "does not take samples of 'inputs' of [9]"));
-  EXPECT_TRUE(contains(shapes, "mat1 and mat2 shapes cannot be multiplied")) << shapes.message;
-  EXPECT_EQ(shapes.message.find('\n'), std::string::npos);
+  // What is wrong is in the first line, the way there through the model's own code is below it.
+  const std::size_t line = shapes.message.find('\n');
+  EXPECT_LT(shapes.message.find("mat1 and mat2 shapes cannot be multiplied"), line) << shapes.message;
+  EXPECT_NE(shapes.message.find("make_models.py\", line ", line), std::string::npos) << shapes.message;
   EXPECT_TRUE(contains(refused("mixed.pt", kEight, "cross-entropy", 6), "needs [2, 6]"));
 }
 

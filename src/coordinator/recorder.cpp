@@ -55,7 +55,11 @@ void Recorder::checkpoint(const CheckpointInfo& info, std::vector<NamedBlock> bl
     const Instant begun = loop_.now();
     const auto path = folder_.checkpoint_path(info.step);
     // The last checkpoint is what a run that diverged goes on from: it must not be of what it diverged to.
-    if (!std::ranges::all_of(blocks, all_finite, &NamedBlock::values)) {
+    // Buffers may be infinite from the beginning, and all that changes them was checked.
+    const auto is_sound = [](const NamedBlock& block) {
+      return block.group == "buffers" || all_finite(block.values);
+    };
+    if (!std::ranges::all_of(blocks, is_sound)) {
       written->status = diverged(
           "training diverged by step {}: parameters are not finite. Lower --learning-rate or set "
           "--clip-norm, and go on from the last checkpoint",

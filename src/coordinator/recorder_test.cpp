@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <optional>
 
 #include "net/asio_loop.h"
@@ -18,7 +19,7 @@ class RecorderTest : public testing::Test {
     values_.assign(layout_->floats(), 0.25f);
   }
 
-  std::vector<NamedBlock> blocks() const { return {{"parameters", layout_.get(), values_}}; }
+  std::vector<NamedBlock> blocks() const { return {{group_, layout_.get(), values_}}; }
   Recorder::Written write(Recorder& recorder, std::uint64_t step, bool best = false) {
     std::optional<Recorder::Written> written;
     recorder.checkpoint({.step = step, .version = step}, blocks(), best, 2,
@@ -37,6 +38,7 @@ class RecorderTest : public testing::Test {
   Log log_{LogTier::silent};
   std::shared_ptr<const BlockLayout> layout_ = BlockLayout::make({{"weight", {1000}}}, 2000).value();
   std::vector<float> values_;
+  std::string group_ = "parameters";
 };
 
 TEST_F(RecorderTest, a_checkpoint_is_on_disk_and_in_the_database_when_its_writing_is_told) {
@@ -65,6 +67,16 @@ TEST_F(RecorderTest, a_checkpoint_is_written_beside_the_loop_and_nobody_is_told_
   loop_.post([this] { loop_.stop(); });
   loop_.run();
   EXPECT_FALSE(told);
+}
+
+// A mask of attention is a buffer of infinities.
+TEST_F(RecorderTest, parameters_that_are_no_numbers_are_not_saved_and_infinite_buffers_are) {
+  Recorder recorder(loop_, folder_, Recorder::Database::kept, log_);
+  values_[7] = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(write(recorder, 1).status.error().kind, ErrorKind::diverged);
+  EXPECT_TRUE(folder_.checkpoints().empty());
+  group_ = "buffers";
+  EXPECT_TRUE(write(recorder, 1).status.ok());
 }
 
 TEST_F(RecorderTest, a_full_disk_is_reported_and_the_last_checkpoint_stays) {

@@ -225,9 +225,9 @@ TEST_F(SessionTest, names_and_reasons_come_in_printable) {
   peer_->say(FrameType::hello, Hello{.name = "a\x1b[2Jb"});
   loop_.run_for(milliseconds(1));
   EXPECT_EQ(session_->name(), "a\\x1b[2Jb");
-  peer_->connection().close(disconnected("bye\n" + std::string(1000, 'x')));
+  peer_->connection().close(disconnected("bye\r" + std::string(1000, 'x')));
   loop_.run_for(milliseconds(1));
-  EXPECT_TRUE(why().starts_with("disconnected: bye\\nxxx")) << why();
+  EXPECT_TRUE(why().starts_with("disconnected: bye\\x0dxxx")) << why();
   EXPECT_LE(why().size(), 300u);
 }
 

@@ -68,7 +68,8 @@ Status Connection::send(const OutgoingFrame& frame) {
 void Connection::close(Error reason) {
   if (state_ != State::open) return;
   Head head;
-  encode(Goodbye{reason.kind, reason.message}, head);
+  // An engine's error may have a trace below its first line, which is for this side's log.
+  encode(Goodbye{reason.kind, reason.message.substr(0, reason.message.find('\n'))}, head);
   // A full queue is no reason to stay; the peer then learns from the end of the stream.
   (void)writer_.push({.type = FrameType::goodbye, .head = head});
   state_ = State::closing;

@@ -283,6 +283,14 @@ TEST_F(ConnectionTest, an_owner_s_refusal_of_a_frame_closes_for_that_reason) {
             std::string::npos);
 }
 
+TEST_F(ConnectionTest, of_a_reason_of_several_lines_the_peer_is_told_the_first) {
+  start_both();
+  connection_->close(disconnected("the model failed\n  in line 8"));
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(peer_owner_.why->message, "the other side left: the model failed");
+  EXPECT_EQ(owner_.why->message, "the model failed\n  in line 8");
+}
+
 TEST_F(ConnectionTest, close_sends_what_is_queued_and_then_the_reason) {
   start_both();
   const std::vector<std::byte> payload(1'000'000);

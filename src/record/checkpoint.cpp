@@ -40,6 +40,8 @@ void visit_fields(auto& visit, Like<CheckpointInfo> auto& info) {
   visit("engine", info.engine);
   visit("processor", info.processor);
   visit("model_fingerprint", info.model_fingerprint);
+  visit("data_fingerprint", info.data_fingerprint);
+  visit("model_hash", info.model_hash);
   visit("evaluation_loss", info.evaluation_loss);
   visit("evaluation_accuracy", info.evaluation_accuracy);
   visit("lowest_loss", info.lowest_loss);

@@ -46,6 +46,9 @@ struct CheckpointInfo {
   std::string engine;
   std::string processor;
   std::uint64_t model_fingerprint = 0;
+  // What the run was begun with; empty in files of an older w5xde.
+  std::string data_fingerprint;  // of the samples to train on (data/fingerprint.h)
+  std::string model_hash;        // XXH3-128 of the run folder's model file, where it has one
   // Of these parameters, if known; with a lossy parameter codec perhaps as nodes were shown them.
   std::optional<double> evaluation_loss;
   std::optional<double> evaluation_accuracy;

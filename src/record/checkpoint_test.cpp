@@ -55,6 +55,8 @@ CheckpointInfo some_info() {
   info.slots_leased_again = 3;
   info.duplicates_dropped = 1;
   info.feedback_lost = 2;
+  info.data_fingerprint = "0123456789abcdef";
+  info.model_hash = "99aa06d3014798d86001c324468d497f";
   info.loss_first = 2.302585092994046;
   info.loss_last = 0.1;
   info.loss_total = 1e-300;

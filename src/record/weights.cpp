@@ -154,6 +154,10 @@ Status take_weights(const Weights& weights, const BlockLayout& parameters, const
   for (const BlockLayout* layout : {&parameters, &buffers}) {
     for (const auto& entry : layout->entries()) {
       const auto found = left.extract(entry.name);
+      // A buffer may be a mask, with infinities.
+      const auto is_sound = [&](float value) {
+        return std::isfinite(value) || (layout == &buffers && std::isinf(value));
+      };
       const std::span<float> to = std::span(taken).subspan(first + entry.offset, entry.shape.elements());
       if (found.empty()) {
         misfits.add(fmt::format("'{}' is missing", entry.name));
@@ -162,7 +166,7 @@ Status take_weights(const Weights& weights, const BlockLayout& parameters, const
                                 entry.shape.to_string()));
       } else if (!read_floats(from, to)) {
         misfits.add(fmt::format("'{}' is of {}, and weights are floats", entry.name, name_of(from.dtype())));
-      } else if (!std::ranges::all_of(to, [](float value) { return std::isfinite(value); })) {
+      } else if (!std::ranges::all_of(to, is_sound)) {
         misfits.add(fmt::format("'{}' has NaN or infinity", entry.name));
       }
     }

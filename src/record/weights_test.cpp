@@ -123,8 +123,15 @@ TEST_F(WeightsTest, counters_that_the_model_does_not_have_are_left_out) {
 }
 
 TEST_F(WeightsTest, that_are_not_finite_are_refused) {
-  b_[1] = std::numeric_limits<float>::quiet_NaN();
-  expect_refused(file(), {"'b' has NaN or infinity"});
+  b_[1] = std::numeric_limits<float>::infinity();
+  mean_[0] = std::numeric_limits<float>::quiet_NaN();
+  expect_refused(file(), {"'b' has NaN or infinity", "'norm.mean' has NaN or infinity"});
+}
+
+TEST_F(WeightsTest, may_have_infinities_in_buffers_which_are_masks) {
+  mean_[0] = -std::numeric_limits<float>::infinity();
+  ASSERT_EQ(take(file()), "taken");
+  EXPECT_TRUE(std::ranges::equal(of("norm.mean"), mean_));
 }
 
 TEST_F(WeightsTest, of_a_run_are_those_of_its_best_checkpoint_or_else_of_its_newest) {

@@ -28,10 +28,12 @@ Workload text_run(const std::string& name, const std::string& model, const std::
                     "--learning-rate", "0.01", "--batch", "4", "--slots", "4", "--steps", steps}};
 }
 
+// With every slot's own crops and flips.
 Workload image_run(const std::string& name, const std::string& model, const std::string& steps) {
   return {.name = name + "_images",
-          .flags = {"--model", model, "--data", "idx:images", "--momentum", "0.9", "--learning-rate", "0.01",
-                    "--batch", "2", "--slots", "4", "--steps", steps}};
+          .flags = {"--model", model, "--data", "idx:images", "--normalize", "auto", "--augment",
+                    "crop:3,flip", "--momentum", "0.9", "--learning-rate", "0.01", "--batch", "2", "--slots",
+                    "4", "--steps", steps}};
 }
 
 // A run of a model by name, on data that the test makes.
@@ -76,13 +78,14 @@ TEST_P(NamedModelTest, is_trained_to_the_same_bits_by_one_three_and_seven_nodes)
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, NamedModelTest,
-                         testing::Values(text_run("gpt", "gpt:2,2,16,16,dropout=0.1", "30"),
-                                         in_bf16(text_run("gpt_bf16", "gpt:2,2,16,16,dropout=0.1", "30")),
-                                         text_run("lstm", "lstm:2,16", "20"),
-                                         image_run("vit", "vit:7,2,2,16,dropout=0.1", "20"),
-                                         image_run("resnet18", "resnet18", "2")),
-                         [](const auto& workload) { return workload.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, NamedModelTest,
+    testing::Values(text_run("gpt", "gpt:2,2,16,16,dropout=0.1", "30"),
+                    in_bf16(text_run("gpt_bf16", "gpt:2,2,16,16,dropout=0.1", "30")),
+                    text_run("lstm", "lstm:2,16", "20"), image_run("vit", "vit:7,2,2,16,dropout=0.1", "20"),
+                    image_run("resnet18", "resnet18", "2"), image_run("mlp", "mlp:784,16,10", "20"),
+                    image_run("lenet", "lenet", "20"), image_run("resnet_small", "resnet-small", "10")),
+    [](const auto& workload) { return workload.param.name; });
 
 TEST(SampleCommand, writes_the_same_text_for_the_same_seed_and_has_learnt_its_words) {
   NamedPool pool(text_run("gpt", "gpt:2,2,32,16", "400"));

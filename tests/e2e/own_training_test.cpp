@@ -51,6 +51,16 @@ class OwnTrainingTest : public testing::Test {
            more;
   }
 
+  void python(Words arguments) const {
+    arguments.insert(arguments.begin(), "/usr/bin/python3");
+    Process process(arguments, {.folder = pool_.folder()});
+    ASSERT_EQ(process.wait(), 0) << process.said();
+  }
+  // numpy stores this expression.
+  void save_npy(const std::string& name, const std::string& expression) const {
+    python({"-c", "import numpy as n; n.save('" + name + "', " + expression + ")"});
+  }
+
   Pool pool_{{.name = "own", .flags = {}}};
 };
 
@@ -141,6 +151,56 @@ TEST_F(OwnTrainingTest, a_torchscript_model_begins_with_its_parameters_and_its_b
   };
   EXPECT_GT(seen(first), 0);
   EXPECT_GT(seen(second), seen(first)) << "it goes on from what the first run had";
+}
+
+// It takes the zeros that its shapes are tried with: what it does with real samples is tried too.
+TEST_F(OwnTrainingTest, a_forward_that_fails_on_the_first_batch_is_shown_with_its_trace_before_nodes_start) {
+  save_npy("x.npy", "n.ones((100, 8), n.float32)");
+  save_npy("y.npy", "n.arange(100) % 5");
+  std::ofstream(pool_.folder() / "net.py") << "import torch\n"
+                                              "class Net(torch.nn.Module):\n"
+                                              "    def __init__(self):\n"
+                                              "        super().__init__()\n"
+                                              "        self.last = torch.nn.Linear(8, 5)\n"
+                                              "    def forward(self, x):\n"
+                                              "        if bool(x.sum() > 0):\n"
+                                              "            x = x.view(-1, 7)\n"
+                                              "        return self.last(x)\n"
+                                              "torch.jit.script(Net()).save('net.pt')\n";
+  python({"net.py"});
+  const std::string said = run(kUsage, {"train", "fresh", "--model", "net.pt", "--data", "npy:x.npy,y.npy"});
+  for (const char* part :
+       {"shape '[-1, 7]' is invalid", "net.py\", line 8, in forward", "x = x.view(-1, 7)", "<--- HERE"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
+  EXPECT_EQ(said.find("joined from"), std::string::npos) << said;
+  EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
+}
+
+TEST_F(OwnTrainingTest, a_run_does_not_go_on_with_other_data_or_another_model_and_loses_nothing) {
+  save_npy("x.npy", "n.ones((100, 8), n.float32)");
+  save_npy("y.npy", "n.arange(100) % 5");
+  const Words begin = {"train", "run", "--model", "mine.pt", "--data", "npy:x.npy,y.npy", "--steps"};
+  const fs::path mine = pool_.folder() / "mine.pt", copy = pool_.run() / "model.pt";
+  const auto use_model = [](const std::string& name, const fs::path& place) {
+    fs::copy_file(W5XDE_TORCH_MODELS "/" + name, place, fs::copy_options::overwrite_existing);
+  };
+  use_model("mixed.pt", mine);
+  run(kSuccess, begin + Words{"2"});
+  const auto hash = pool_.summary().at("parameters_hash");
+
+  fs::rename(pool_.folder() / "x.npy", pool_.folder() / "before.npy");
+  save_npy("x.npy", "n.where(n.arange(800).reshape(100, 8) == 400, 2, 1).astype('f4')");
+  expect(kUsage, begin + Words{"4"}, {"the samples of npy:x.npy,y.npy are not those", "--init run"});
+  fs::rename(pool_.folder() / "before.npy", pool_.folder() / "x.npy");
+
+  use_model("dropout.pt", mine);
+  expect(kUsage, begin + Words{"4"}, {"mine.pt is not the model", "leave --model out", "--init run"});
+  use_model("dropout.pt", copy);
+  expect(kUsage, {"train", "run", "--steps", "4"}, {"the model's file in run is not the one", "--init run"});
+
+  use_model("mixed.pt", copy);
+  EXPECT_EQ(pool_.summary().at("parameters_hash"), hash);
+  expect(kSuccess, {"train", "run", "--steps", "4"}, {"going on from step 2"});
 }
 
 TEST_F(OwnTrainingTest, scores_of_an_older_checkpoint_are_said_to_be_that) {

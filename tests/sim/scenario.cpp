@@ -108,6 +108,7 @@ Scenario make_scenario(std::uint64_t seed) {
   // Nodes that hand over what their codec has not sent yet: often enough to see whether it arrives.
   if (scenario.feeds_back) scenario.kinds.insert(scenario.kinds.end(), 2, Fault::leave_node);
   if (scenario.kinds.empty()) scenario.kinds.push_back(Fault::kill_node);
+  scenario.tokens = chance(random, 0.3);
   return scenario;
 }
 
@@ -139,10 +140,10 @@ std::string_view name_of(Fault fault) {
 std::string Scenario::describe() const {
   std::string end =
       config.steps > 0 ? fmt::format("{} steps", config.steps) : fmt::format("{} epochs", config.epochs);
-  return fmt::format("{} × {} samples, {}, {}, {}, {} nodes, {} faults{}{}{}", config.slots, config.batch,
+  return fmt::format("{} × {} samples, {}, {}, {}, {} nodes, {} faults{}{}{}{}", config.slots, config.batch,
                      end, name_of(config.mode), to_string(config.transport.gradient_codec), nodes.size(),
                      faults, large ? ", a large model" : "", shares_memory ? ", shared memory" : "",
-                     evaluates ? ", evaluates" : "");
+                     evaluates ? ", evaluates" : "", tokens ? ", token data" : "");
 }
 
 }  // namespace w5xde

@@ -49,6 +49,8 @@ std::string_view name_of(Fault fault);
 struct Scenario {
   RunConfig config;
   bool evaluates = false;
+  // Samples are windows of ids, as a language model has them; otherwise they are numbers.
+  bool tokens = false;
   // A codec with error feedback: parameters and what is still to be said add up to all gradients.
   bool feeds_back = false;
   bool large = false;  // the coordinator does as with a model of a hundred million floats

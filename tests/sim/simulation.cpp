@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <tuple>
 
+#include "data/windows.h"
 #include "sim/plain_run.h"
 #include "support/fake_engine.h"
 
@@ -35,6 +37,23 @@ class CpuClock final : public Clock {
   const SimProcess& process_;
   std::atomic<Duration::rep> spent_ = 0;  // lanes are threads
 };
+
+// A thousand windows of 16 ids to train on, as many samples as `synthetic` has. Ids are u16, and travel as
+// i32.
+std::shared_ptr<const Dataset> make_tokens(Split split, std::uint64_t seed) {
+  constexpr std::size_t kIds = 17'785;
+  constexpr std::uint32_t kVocabulary = 500, kContext = 16;
+  const auto ids = std::make_shared<std::vector<std::uint16_t>>(kIds);
+  Random random(seed);
+  for (std::uint16_t& id : *ids) id = static_cast<std::uint16_t>(random.below(kVocabulary));
+  return make_windows({.name = "tokens",
+                       .type = IdRow::Type::u16,
+                       .bytes = std::as_bytes(std::span(*ids)),
+                       .owner = ids,
+                       .vocabulary = kVocabulary},
+                      kContext, split)
+      .value();
+}
 
 }  // namespace
 
@@ -97,9 +116,12 @@ void Simulation::violated(std::string what) {
 
 std::shared_ptr<const Dataset> Simulation::data(Split split) const {
   // The same for every run with this seed, and costly to make.
-  thread_local std::map<std::pair<std::uint64_t, Split>, std::shared_ptr<const Dataset>> made;
-  auto& set = made[{scenario_.config.seed, split}];
-  if (!set) set = open_dataset(scenario_.config.data, split, scenario_.config.seed).value();
+  thread_local std::map<std::tuple<std::uint64_t, Split, bool>, std::shared_ptr<const Dataset>> made;
+  const std::uint64_t seed = scenario_.config.seed;
+  auto& set = made[{seed, split, scenario_.tokens}];
+  if (!set)
+    set = scenario_.tokens ? make_tokens(split, seed)
+                           : open_dataset(scenario_.config.data, split, seed).value();
   return set;
 }
 

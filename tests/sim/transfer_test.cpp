@@ -227,6 +227,23 @@ TEST(TransferTest, samples_cross_the_link_once_and_change_no_bit) {
   EXPECT_LT(bytes_sent(SampleCaching::on), bytes_sent(SampleCaching::off) * 3 / 4);
 }
 
+// A model of a few floats and samples of 4 KB: what is sent is samples, and little else.
+TEST(TransferTest, a_second_epoch_sends_less_than_a_fiftieth_of_what_the_first_did) {
+  const auto bytes_sent = [](double epochs) {
+    RunConfig config = sim_config();
+    config.data = "random:1000,10,500";
+    config.steps = 0;
+    config.epochs = epochs;
+    config.transport.sample_cache = SampleCaching::on;
+    const Summary summary = run_to_end(config, 1);
+    EXPECT_EQ(summary.parameters_hash, plain_hash(config));
+    return summary.bytes.sent;
+  };
+  const std::uint64_t first = bytes_sent(1);
+  EXPECT_GT(first, 500u * 4000);
+  EXPECT_LT(bytes_sent(2) - first, first / 50);
+}
+
 class HandedFeedback : public testing::Test {
  protected:
   HandedFeedback() {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/random.h"
 #include "learn/reduction.h"
 #include "learn/seeds.h"
@@ -13,8 +14,28 @@ namespace w5xde {
 
 namespace {
 
-std::span<const float> floats_of(const SampleTensor& tensor) {
-  return {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.shape.elements()};
+// Ids too, as numbers of about the size that others have.
+template <class T>
+void append_numbers(const SampleTensor& tensor, float unit, std::vector<float>& numbers) {
+  for (std::size_t i = 0; i < tensor.shape.elements(); ++i)
+    numbers.push_back(static_cast<float>(load<T>(tensor.bytes.data() + i * sizeof(T))) * unit);
+}
+
+std::vector<float> numbers_of(const SampleTensor& tensor) {
+  constexpr float kIdUnit = 1.0F / 256;
+  std::vector<float> numbers;
+  numbers.reserve(tensor.shape.elements());
+  switch (tensor.dtype) {
+    case DType::u8:
+      append_numbers<std::uint8_t>(tensor, kIdUnit, numbers);
+      break;
+    case DType::i32:
+      append_numbers<std::int32_t>(tensor, kIdUnit, numbers);
+      break;
+    default:
+      append_numbers<float>(tensor, 1, numbers);
+  }
+  return numbers;
 }
 
 }  // namespace
@@ -38,7 +59,7 @@ Status FakeEngine::initialise(std::uint64_t seed, std::span<float> state) {
 Result<Sums> FakeEngine::compute_slot(std::span<const float> state, const Slot& slot,
                                       std::span<float> contribution) {
   const auto& [samples, seed] = slot;
-  const auto inputs = floats_of(samples.inputs[0]);
+  const auto inputs = numbers_of(samples.inputs[0]);
   const auto count = static_cast<std::size_t>(samples.inputs[0].shape[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
   Sums sums{.samples = count};
@@ -77,7 +98,7 @@ Result<Sums> FakeEngine::compute(std::span<const float> state, const Slot& slot,
 }
 
 Result<Evaluation> FakeEngine::evaluate(std::span<const float> state, const SlotSamples& samples) {
-  const auto inputs = floats_of(samples.inputs[0]);
+  const auto inputs = numbers_of(samples.inputs[0]);
   const auto count = static_cast<std::size_t>(samples.inputs[0].shape[0]);
   const std::size_t features = count == 0 ? 1 : inputs.size() / count;
   Evaluation evaluation{.counted = count, .samples = count};

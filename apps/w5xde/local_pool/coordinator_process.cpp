@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/work_progress.h"
 #include "coordinator/coordinator.h"
+#include "data/fingerprint.h"
 #include "local_pool/batch_choice.h"
 #include "local_pool/channel_statistics.h"
 #include "local_pool/engine_host.h"
@@ -33,7 +34,8 @@ constexpr auto kNodesWatchedEvery = std::chrono::milliseconds(500);
 // The run's newest checkpoint; of step 0 when it is new. A model that is a file is copied into the folder, so
 // that a run needs nothing but its folder.
 Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig& config, const RunData& data,
-                                        const std::string& device, EngineHost& host, const Log& log) {
+                                        const std::string& data_fingerprint, const std::string& device,
+                                        EngineHost& host, const Log& log) {
   std::vector<std::string> skipped;
   W5XDE_TRY(auto found, folder.newest(&skipped));
   for (const std::string& line : skipped) log.error("{}", line);
@@ -61,6 +63,7 @@ Result<CheckpointFile> first_checkpoint(const RunFolder& folder, const RunConfig
                                .train = config.train,
                                .frozen_file = folder.frozen_file(),
                                .data = config.data,
+                               .data_fingerprint = data_fingerprint,
                                .batch = config.batch,
                                .checkpoint = folder.checkpoint_path(0)}));
   return CheckpointFile::open(folder.checkpoint_path(0));
@@ -162,8 +165,9 @@ class CoordinatorProcess {
 
   // Everything that training begins with, checked.
   Result<RunMaterial> material_of(const RunFolder& folder, const RunData& data) {
+    W5XDE_TRY(const std::string data_fingerprint, fingerprint_of(*data.train));
     W5XDE_TRY(CheckpointFile checkpoint,
-              first_checkpoint(folder, asked_.config, data, options_.device, *host_, log_));
+              first_checkpoint(folder, asked_.config, data, data_fingerprint, options_.device, *host_, log_));
     std::optional<MappedFile> model_file;
     std::string model_hash;
     if (const auto file = folder.engine_file(); !file.empty()) {
@@ -173,10 +177,45 @@ class CoordinatorProcess {
       // Mapped anew, it takes no memory until a node asks for it.
       W5XDE_TRY(model_file, MappedFile::open(file));
     }
+    W5XDE_CHECK(check_unchanged(checkpoint.info(), data_fingerprint, model_hash));
     std::string loss = loss_of(asked_.config, checkpoint.info(), data);
     W5XDE_CHECK(check_targets(asked_.config, loss));
     return RunMaterial{std::move(checkpoint), data.train,      data.evaluation,
                        std::move(model_file), std::move(loss), std::move(model_hash)};
+  }
+
+  // Whether data and model are those that the run was begun with.
+  Status check_unchanged(const CheckpointInfo& begun, const std::string& data_fingerprint,
+                         const std::string& model_hash) const {
+    const auto changed = [](const std::string& before, const std::string& now) {
+      return !before.empty() && before != now;
+    };
+    if (changed(begun.data_fingerprint, data_fingerprint)) {
+      return invalid(
+          "the samples of {} are not those that this run was begun with, and its result would be of neither. "
+          "Put "
+          "the files back as they were; or begin a new run on these samples, with this one's weights: --init "
+          "{}",
+          asked_.config.data, asked_.folder);
+    }
+    if (changed(begun.model_hash, model_hash)) {
+      return invalid(
+          "the model's file in {} is not the one that this run was begun with. Put it back; or begin a new "
+          "run "
+          "with this one's weights: --model FILE --init {}",
+          asked_.folder, asked_.folder);
+    }
+    // Who names the model's file once more means the one that it was.
+    const std::string& file = asked_.config.model;
+    const bool named = asked_.resumed && options_.given.contains("model") && asked_.config.train.empty();
+    if (!named || begun.model_hash.empty()) return {};
+    W5XDE_TRY(const std::string hash, hash_of_first({file}));
+    if (hash.empty() || hash == begun.model_hash) return {};
+    return invalid(
+        "{} is not the model that this run was begun with, of which {} has a copy. To go on with that one, "
+        "leave "
+        "--model out; or begin a new run with this one's weights: --init {}",
+        file, asked_.folder, asked_.folder);
   }
 
   Status start_nodes(std::uint16_t port) {

@@ -21,6 +21,7 @@
 #include "coordinator/batches.h"
 #include "local_pool/batch_choice.h"
 #include "local_pool/part_training.h"
+#include "local_pool/run_model.h"
 #include "node/join.h"
 #include "node/machine.h"
 #include "record/checkpoint.h"
@@ -57,7 +58,7 @@ static void from_json(const json& in, ModelOptions& model) {
   in.at("preparation").get_to(model.preparation);
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::NewRun, model, model_file, seed, init, train, frozen_file,
-                                   data, batch, checkpoint)
+                                   data, data_fingerprint, batch, checkpoint)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, address, name, device, cores, model_cache,
                                    attempts_max, progress_seconds)
@@ -107,8 +108,10 @@ Result<json> ask(int socket, const json& request) {
 }
 
 // What targets look like is known from the data alone, and a loss that is not cross-entropy depends on it.
+// What a model of somebody's own does with real samples is known once it has had some.
 Status try_a_slot(Engine& engine, const EngineHost::NewRun& run, std::span<const float> state) {
-  if (engine.description().loss == name_of(Loss::cross_entropy)) return {};
+  const bool built_in = run.model_file.empty();
+  if (built_in && engine.description().loss == name_of(Loss::cross_entropy)) return {};
   W5XDE_TRY(const auto data, open_dataset(run.data, Split::train, run.seed, run.model.ignore_index));
   const auto batch = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.batch, data->samples()));
   Batches batches(data, {.samples = data->samples(), .batch = batch, .seed = run.seed});
@@ -134,12 +137,15 @@ Result<json> initialise_here(const EngineLibrary& library, const json& request) 
   const ModelDescription& description = begun.engine->description();
   const std::span<float> state = begun.state();
   W5XDE_CHECK(try_a_slot(*begun.engine, run, state));
+  W5XDE_TRY(std::string model_hash, hash_of_first({run.model_file, run.frozen_file}));
   const CheckpointInfo info{.seed = run.seed,
                             .model = run.model.model,
                             .loss = description.loss,
                             .engine = begun.engine->name(),
                             .processor = processor_name(),
-                            .model_fingerprint = fingerprint_of(description)};
+                            .model_fingerprint = fingerprint_of(description),
+                            .data_fingerprint = run.data_fingerprint,
+                            .model_hash = std::move(model_hash)};
   std::vector<NamedBlock> blocks = {
       {"parameters", description.parameters.get(), state.first(description.parameters->floats())}};
   if (description.buffers->floats() > 0) {

@@ -45,6 +45,7 @@ class EngineHost {
     std::string train;                  // as --train has it, and
     std::filesystem::path frozen_file;  // to write, where that leaves parameters out
     std::string data;                   // what to train on, and
+    std::string data_fingerprint;
     std::uint32_t batch = 1;
     std::filesystem::path checkpoint;  // to write
   };

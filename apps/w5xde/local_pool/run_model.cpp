@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "base/errors.h"
+#include "base/file.h"
+#include "base/hash.h"
 
 namespace w5xde {
 
@@ -26,6 +28,15 @@ ModelOptions model_options(const RunConfig& config, const Dataset& data, const s
           .threads = config.threads,
           .device = device,
           .compute = config.compute};
+}
+
+Result<std::string> hash_of_first(std::initializer_list<std::filesystem::path> files) {
+  for (const auto& file : files) {
+    if (!std::filesystem::is_regular_file(file)) continue;
+    W5XDE_TRY(const MappedFile mapped, MappedFile::open(file));
+    return hash128_hex(mapped.bytes());
+  }
+  return std::string();
 }
 
 std::filesystem::path default_model_cache() {

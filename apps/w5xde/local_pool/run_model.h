@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 
 #include "data/dataset.h"
@@ -17,6 +18,9 @@ bool is_named_as_script(const std::filesystem::path& file);
 bool is_script(const std::string& model);
 // A run's model, for samples as this data has them.
 ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device);
+
+// XXH3-128 of the first of these files that is there; empty where none is.
+Result<std::string> hash_of_first(std::initializer_list<std::filesystem::path> files);
 
 // Where this user's nodes keep models that are files.
 std::filesystem::path default_model_cache();
