@@ -101,8 +101,7 @@ Result<std::shared_ptr<SharedBlock>> SharedBlock::open(const Address& address, A
   if (file < 0) return none;
   std::byte* data = nullptr;
   // Only a file in memory has seals; these say that it keeps its size.
-  if (::fstat(file, &about) == 0 && is_file_of(about, address) &&
-      has_seals(file))
+  if (::fstat(file, &about) == 0 && is_file_of(about, address) && has_seals(file))
     data = map(file, address.bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ);
   ::close(file);
   if (data == nullptr) return none;
