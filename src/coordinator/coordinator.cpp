@@ -211,9 +211,7 @@ Status Coordinator::contributed(Session& session, const Contribution& contributi
     return {};
   }
   if (contribution.samples > 0 && values) {
-    // What came whole is looked at now.
-    const bool finite = contribution.first_float == 0 || session.arriving_finite();
-    training_.check({session.id(), contribution, std::move(values), finite});
+    training_.check({session.id(), contribution, std::move(values), session.arriving_finite()});
     return {};
   }
   if (contribution.samples > 0) {
@@ -492,15 +490,6 @@ StatusReport Coordinator::status() {
   if (checkpoints_.refused()) status.phase = "retrying a checkpoint";
   if (offer_) report().add_to(status);
   return status;
-}
-
-Status Coordinator::check_books() const {
-  if (round_) {
-    if (const std::string wrong = round_->imbalance(); !wrong.empty()) return corrupt(wrong);
-  }
-  if (training_.step().landings() > sessions_.size())
-    return corrupt("contributions land for nodes that are gone");
-  return sessions_.check_bounds();
 }
 
 }  // namespace w5xde

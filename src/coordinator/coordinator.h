@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "coordinator/answers.h"
@@ -80,7 +81,12 @@ class Coordinator final : private Session::Host, private Training::Host {
   }
 
   // Whether its books balance and its queues are within their bounds. For tests.
-  Status check_books() const;
+  Status check_books() const {
+    if (round_ && !round_->imbalance().empty()) return corrupt(round_->imbalance());
+    if (training_.step().landings() > sessions_.size())
+      return corrupt("contributions land for nodes that are gone");
+    return sessions_.check_bounds();
+  }
 
   Summary summary() const { return report().summary(); }
   StatusReport status() override;

@@ -109,10 +109,12 @@ void Training::go_on() {
 void Training::check(Arrived arrived) {
   if (busy_) return arrived_.push_back(std::move(arrived));
   // What came in parts was looked at as it landed.
-  const std::uint64_t floats = arrived.contribution.first_float > 0 ? 0 : learner_->floats();
-  const auto look = [this, floats](Arrived& at) {
+  const bool in_parts = arrived.contribution.first_float > 0;
+  const std::uint64_t floats = in_parts ? 0 : learner_->floats();
+  const auto look = [this, in_parts, floats](Arrived& at) {
     const std::span<const float> values(reinterpret_cast<const float*>(at.values->data()), floats);
-    at.finite = at.finite && std::isfinite(at.contribution.loss_sum) && all_finite_in_parallel(values, pool_);
+    at.finite = (at.finite || !in_parts) && std::isfinite(at.contribution.loss_sum) &&
+                all_finite_in_parallel(values, pool_);
   };
   if (floats <= inline_floats_) {
     look(arrived);

@@ -273,18 +273,6 @@ TEST_F(BadInputTest, a_start_that_fails_leaves_no_folder) {
   EXPECT_TRUE(fs::exists(pool_.folder() / "mine"));
 }
 
-TEST_F(BadInputTest, a_model_that_lies_where_the_run_will_keep_it_is_not_lost) {
-  const fs::path model = pool_.folder() / "own/model.pt";
-  fs::create_directories(model.parent_path());
-  fs::copy_file(W5XDE_TORCH_MODELS "/dropout.pt", model);
-  const auto bytes = fs::file_size(model);
-  expect(
-      kSuccess,
-      {"train", "own", "--model", "own/model.pt", "--data", "random:8,5,512", "--nodes", "1", "--steps", "2"},
-      {"checkpoint of step 2"});
-  EXPECT_EQ(fs::file_size(model), bytes);
-}
-
 TEST_F(BadInputTest, the_summary_has_a_switch_of_its_own) {
   const Words train = Words{"train", "run", "--log", "silent"} + kMlp;
   expect(kSuccess, pool_.start(train + Words{"--steps", "20"}, {.with_output = true}),

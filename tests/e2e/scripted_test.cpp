@@ -96,6 +96,15 @@ TEST_F(ScriptedPoolTest, a_run_goes_on_without_the_file_it_was_begun_with) {
 }
 
 // BatchNorm's statistics are buffers: without them the accuracy would be another.
+TEST_F(ScriptedPoolTest, a_file_that_lies_where_the_run_will_keep_it_is_not_lost) {
+  Pool pool(scripted("run/model.pt", "2"));
+  fs::create_directories(pool.run());
+  fs::copy_file(W5XDE_TORCH_MODELS "/dropout.pt", pool.run() / "model.pt");
+  Process coordinator = pool.train(1);
+  EXPECT_EQ(coordinator.wait(), 0) << coordinator.said();
+  EXPECT_EQ(fs::file_size(pool.run() / "model.pt"), fs::file_size(W5XDE_TORCH_MODELS "/dropout.pt"));
+}
+
 TEST_F(ScriptedPoolTest, exported_weights_give_the_same_accuracy_in_python) {
   Pool pool({.name = "exported",
              .flags = {"--model", W5XDE_TORCH_MODELS "/mixed.pt", "--data", "npy:x.npy,y.npy", "--batch",
