@@ -8,11 +8,13 @@
 #include "base/errors.h"
 #include "commands/command.h"
 #include "commands/run_status.h"
+#include "local_pool/route.h"
 #include "net/connection.h"
 #include "net/tcp.h"
 #include "settings.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
+#include "wire/proof.h"
 
 namespace w5xde {
 
@@ -23,14 +25,14 @@ constexpr auto kPatience = std::chrono::seconds(5);
 // Asks once and takes the answer.
 class Observer final : public Connection::Owner {
  public:
-  explicit Observer(std::unique_ptr<Stream> stream) {
+  Observer(std::unique_ptr<Stream> stream, const std::optional<Route::Keys>& keys) : keys_(keys) {
+    if (keys_) stream = keys_->tls.wrap(std::move(stream));
     connection_ = Connection::start(std::move(stream), *this, limits());
-    Head hello, question;
+    Head hello;
     encode(Hello{.software = "w5xde " + std::string(kVersion), .name = "observer", .role = "observer"},
            hello);
-    encode(StatusReport{}, question);
     (void)connection_->send({.type = FrameType::hello, .head = hello});
-    (void)connection_->send({.type = FrameType::status, .head = question});
+    if (!keys_) ask();
   }
   ~Observer() override { connection_->detach(); }
 
@@ -43,6 +45,11 @@ class Observer final : public Connection::Owner {
   Result<MutableBytes> place(const FrameHeader&, Bytes) override { return MutableBytes(); }
   Status received(const FrameHeader& header, Bytes head, MutableBytes) override {
     if (header.type == FrameType::status) answer = decode_status(head, limits());
+    // The handshake is done now, and what proves the invitation is known.
+    if (header.type == FrameType::hello && keys_) {
+      prove();
+      ask();
+    }
     return {};
   }
   void closed(const Error& reason) override {
@@ -52,10 +59,30 @@ class Observer final : public Connection::Owner {
   std::optional<Result<StatusReport>> answer;
 
  private:
+  void prove() {
+    Proof proof;
+    const auto secret = connection_->stream().session_secret();
+    if (keys_->invitation && secret) {
+      proof.invitation = keys_->invitation->id;
+      proof.code = proof_of(keys_->invitation->secret, *secret, keys_->identity);
+    }
+    Head head;
+    encode(proof, head);
+    (void)connection_->send({.type = FrameType::proof, .head = head});
+  }
+  void ask() {
+    Head question;
+    encode(StatusReport{}, question);
+    (void)connection_->send({.type = FrameType::status, .head = question});
+  }
+
+  const std::optional<Route::Keys>& keys_;
   std::shared_ptr<Connection> connection_;
 };
 
-Result<StatusReport> ask(const Address& address) {
+Result<StatusReport> ask(const Route& route) {
+  const Address& address = route.address;
+  W5XDE_TRY(const auto keys, route.keys());
   AsioLoop loop;
   Random random(1);
   std::optional<Result<std::unique_ptr<Stream>>> stream;
@@ -66,7 +93,7 @@ Result<StatusReport> ask(const Address& address) {
     return std::move(*stream).error().within(
         fmt::format("no coordinator answers at {}", address.to_string()));
   }
-  Observer observer(std::move(**stream));
+  Observer observer(std::move(**stream), keys);
   loop.after(kPatience, [&] {
     if (!observer.answer)
       observer.answer = disconnected(fmt::format("{} took the question and gave no answer within {} s",
@@ -76,17 +103,23 @@ Result<StatusReport> ask(const Address& address) {
   return std::move(*observer.answer);
 }
 
-Result<RunStatus> status_of(const std::string& target) {
-  if (std::filesystem::is_directory(target)) return status_of_folder(target, ask);
-  if (target.find(':') == std::string::npos)
-    return invalid("there is no run folder {}; give one, or a coordinator's HOST:PORT", target);
-  W5XDE_TRY(const Address address, parse_address(target));
-  W5XDE_TRY(StatusReport report, ask(address));
+Result<RunStatus> status_of(const std::string& target, const CertificateFlags& certificates) {
+  if (std::filesystem::is_directory(target)) {
+    return status_of_folder(target, [&](const Address& address) -> Result<StatusReport> {
+      W5XDE_TRY(const Route route, Route::to_owner(target, address));
+      return ask(route);
+    });
+  }
+  if (target.find(':') == std::string::npos && !std::filesystem::is_regular_file(target))
+    return invalid("there is no run folder {}; give one, an invitation, or a coordinator's HOST:PORT",
+                   target);
+  W5XDE_TRY(const Route route, Route::find(target, certificates));
+  W5XDE_TRY(StatusReport report, ask(route));
   return RunStatus{std::move(report), {}};
 }
 
-Status status(const std::string& target, const std::string& json) {
-  W5XDE_TRY(const RunStatus found, status_of(target));
+Status status(const std::string& target, const CertificateFlags& certificates, const std::string& json) {
+  W5XDE_TRY(const RunStatus found, status_of(target, certificates));
   fmt::print("{}", to_text(found));
   return write_text(json, to_json(found.report));
 }
@@ -96,10 +129,17 @@ Status status(const std::string& target, const std::string& json) {
 void add_status(CLI::App& app, ExitCode& code) {
   auto* command = app.add_subcommand("status", "Who is in a run, how fast, and why a node was dropped.");
   const auto target = std::make_shared<std::string>(), json = std::make_shared<std::string>();
-  command->add_option("HOST:PORT|RUN", *target, "The coordinator, or the run's folder")->required();
+  const auto certificates = std::make_shared<CertificateFlags>();
+  command
+      ->add_option("INVITATION|HOST:PORT|RUN", *target,
+                   "An observer's or owner's invitation, the coordinator, or the run's folder")
+      ->required();
+  add_certificate_flags(*command, *certificates,
+                        "The coordinator's certificate must lead to one of these, PEM, and bear its HOST");
   command->add_option("--json", *json, "Write the status to this file too")->group(kRecordingGroup);
   command->footer("Examples:\n  w5xde status 127.0.0.1:5555\n  w5xde status runs/a");
-  command->callback([target, json, &code] { code = exit_code(status(*target, *json)); });
+  command->callback(
+      [target, certificates, json, &code] { code = exit_code(status(*target, *certificates, *json)); });
 }
 
 }  // namespace w5xde
