@@ -15,7 +15,7 @@ std::string Address::to_string() const {
 
 bool is_loopback(std::string_view host) {
   if (host.starts_with("127.")) return host.find_first_not_of("0123456789.:") == std::string_view::npos;
-  return host == "localhost" || host == "::1" || host.starts_with("localhost:") || host.starts_with("[::1]");
+  return host == "localhost" || host == "::1" || host.starts_with("localhost:") || host.starts_with("[::1]:");
 }
 
 Result<Address> parse_address(std::string_view text) {

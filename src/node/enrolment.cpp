@@ -69,10 +69,11 @@ Status Enrolment::check_model_file() const {
     return incompatible("the hash of the run's model is no SHA-256; update the coordinator's w5xde");
   if (options_.model_files == NodeOptions::ModelFiles::any || std::ranges::count(options_.accepted, hash) > 0)
     return {};
+  // Short enough for a goodbye, so that the coordinator's log has all of it too.
   return incompatible(
-      "the run's model is a file, and a model file can run any code here. Its SHA-256 is {}. Join with an "
-      "invitation, or, if you trust this file, with --accept {}",
-      hash, hash);
+      "the run's model is a file, which can run any code here; join with an invitation, or, if you trust the "
+      "file, with --accept {}",
+      hash);
 }
 
 // The numbers of the offer that size memory here.

@@ -285,6 +285,26 @@ TEST_F(ModelFileTest, a_hash_that_leads_out_of_the_folder_leads_nowhere) {
   EXPECT_TRUE(std::filesystem::is_empty(world_.folder.path()));
 }
 
+TEST_F(ModelFileTest, a_file_that_nobody_vouches_for_runs_only_if_its_hash_is_accepted) {
+  world_.options.model_files = NodeOptions::ModelFiles::accepted;
+  world_.options.accepted = {std::string(64, '0')};
+  offer(offer_of_file());
+  const std::string hash = sha256_hex(file_);
+  expect_refusal("join with an invitation, or, if you trust the file, with --accept " + hash);
+  EXPECT_EQ(world_.peer->count(FrameType::model), 0u) << "it is not even asked for";
+
+  world_.options.accepted.push_back(hash);
+  offer(offer_of_file());
+  EXPECT_TRUE(world_.peer->take(FrameType::model).has_value()) << world_.peer->why();
+}
+
+TEST_F(ModelFileTest, a_hash_of_an_older_kind_is_refused) {
+  Offer older = offer_of_file();
+  older.model_hash.resize(32);
+  offer(older);
+  expect_refusal("incompatible: the hash of the run's model is no SHA-256; update the coordinator's w5xde");
+}
+
 TEST_F(ModelFileTest, a_file_larger_than_half_of_the_memory_is_refused_before_it_comes) {
   world_.options.machine.memory_bytes = 2 * file_.size() - 2;
   offer(offer_of_file());

@@ -56,10 +56,9 @@ class IdentityTest : public testing::Test {
   Process serve(const Words& more = {"--steps", "20"}, const std::string& run = "run") {
     Process process = pool_.start(Words{"serve", run, "--tls", "--listen", "127.0.0.1:0"} + kMlp + more,
                                   {.with_output = true});
-    const std::string listens = process.wait_for_line("listens on ");
-    address_ = listens.substr(listens.rfind(' ') + 1);
     const std::string line = process.wait_for_line("join with: w5xde join ");
     invitation_ = line.substr(line.rfind(' ') + 1);
+    address_ = parse_invitation(invitation_).value().address.to_string();
     return process;
   }
   // A process of another machine, as far as its keys go.
@@ -235,7 +234,6 @@ TEST_F(IdentityTest, an_identity_stays_the_same_when_the_run_goes_on) {
 
 TEST_F(IdentityTest, a_network_is_listened_to_with_tls_unless_that_is_refused) {
   Process open = pool_.start(Words{"serve", "open", "--listen", "0.0.0.0:0"} + kMlp, {.with_output = true});
-  open.wait_for_line("listens on 0.0.0.0:");
   open.wait_for_line("join with: w5xde join w5xde://");
   Process insecure = pool_.start(Words{"serve", "insecure", "--listen", "0.0.0.0:0", "--insecure"} + kMlp);
   insecure.wait_for_line("warning: --insecure: nothing is encrypted");

@@ -320,8 +320,9 @@ class CoordinatorProcess {
     if (options_.nodes > 0 || coordinator.outcome() || stopped_) return;
     if (join_hint_.due(!coordinator.status().nodes.empty(), loop_.now())) {
       const std::string how =
-          protection_ ? fmt::format("the line above, or one that w5xde invite {} prints", asked_.folder)
-                      : "w5xde join " + address_for_others(coordinator.address()).to_string();
+          protection_
+              ? fmt::format("the invitation that was printed, or one of `w5xde invite {}`", asked_.folder)
+              : "w5xde join " + address_for_others(coordinator.address()).to_string();
       log_.normal("waiting for nodes; join with: {}", how);
     }
     loop_.after(kNodesWatchedEvery, [this, &coordinator] { invite_nodes(coordinator); });
