@@ -14,6 +14,7 @@ namespace {
 // model to receive and to load; an observer asks for the status. These are seconds in which this process ran:
 // a timer that fires late, because the process was busy or stopped, counts as one.
 constexpr std::uint64_t kHelloSeconds = 5;
+constexpr std::uint64_t kProofSeconds = 5;
 constexpr std::uint64_t kReadySeconds = 600;
 constexpr std::uint64_t kModelBytesPerSecondMin = 64 * kKiB;
 constexpr std::uint64_t kObserverSeconds = 60;
@@ -30,6 +31,11 @@ void Admission::greet(Hello hello) {
   advance(Stage::greeted);
 }
 
+void Admission::let_in(Role role) {
+  role_ = role;
+  advance(Stage::admitted);
+}
+
 void Admission::become_ready(Ready about) {
   about_ = std::move(about);
   advance(Stage::ready);
@@ -41,9 +47,10 @@ bool Admission::take_model() {
 
 std::uint64_t Admission::seconds_allowed(std::uint64_t model_bytes) const {
   if (stage_ == Stage::silent) return kHelloSeconds;
+  // It waits for us: it is looked up in the list, or the run's data is still being opened.
+  if (stage_ == Stage::greeted) return has_asked() ? UINT64_MAX : kProofSeconds;
   if (!is_node()) return kObserverSeconds;
-  // It waits for us: the run's data is still being opened.
-  if (stage_ == Stage::greeted) return UINT64_MAX;
+  if (stage_ == Stage::admitted) return UINT64_MAX;
   return kReadySeconds + model_bytes / kModelBytesPerSecondMin;
 }
 
@@ -53,9 +60,10 @@ bool Admission::idle_too_long(std::uint64_t model_bytes) {
 
 std::string Admission::reason() const {
   return fmt::format("no {} for {} s",
-                     stage_ == Stage::silent ? "hello"
-                     : is_node()             ? "ready"
-                                             : "question",
+                     stage_ == Stage::silent    ? "hello"
+                     : stage_ == Stage::greeted ? "proof of an invitation"
+                     : is_node()                ? "ready"
+                                                : "question",
                      idle_seconds_);
 }
 

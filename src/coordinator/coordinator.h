@@ -9,6 +9,7 @@
 #include "base/errors.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "coordinator/access_control.h"
 #include "coordinator/answers.h"
 #include "coordinator/checkpoints.h"
 #include "coordinator/evaluations.h"
@@ -51,6 +52,7 @@ class Coordinator final : private Session::Host, private Training::Host {
     unsigned nodes_awaited = 1;                   // training begins when this many are ready
     unsigned threads = 0;                         // for heavy work, beside the loop's own
     std::uint64_t inline_floats = kInlineFloats;  // more are added up and stepped beside the loop
+    AccessControl* access = nullptr;              // who may come in, and outlives this; null: everybody
     // Smaller models cross sockets, on this machine too.
     std::uint64_t shared_bytes_min = kSharedBytesMin;
     Recorder::Database database = Recorder::Database::kept;
@@ -90,6 +92,7 @@ class Coordinator final : private Session::Host, private Training::Host {
 
   Summary summary() const { return report().summary(); }
   StatusReport status() override;
+  AccessControl* access() override { return options_.access; }
   // Called when a line about progress is due.
   std::function<void(const StatusReport&)> on_progress;
   // Called just before nodes are sent home, beside the loop: what is to be measured of them must be measured

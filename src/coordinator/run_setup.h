@@ -22,7 +22,7 @@ struct RunMaterial {
   std::shared_ptr<const Dataset> evaluation;  // null: there is none
   std::optional<MappedFile> model_file;
   std::string loss;
-  std::string model_hash = {};  // XXH3-128 of the model's file
+  std::string model_hash = {};  // SHA-256 of the model's file
 };
 
 // What the parts of a coordinator begin with, from the run's configuration and material.

@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "lease/tuning.h"
 #include "w5xde/version.h"
+#include "wire/proof.h"
 
 namespace w5xde {
 
@@ -111,6 +112,8 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
   switch (header.type) {
     case FrameType::hello:
       return received_hello(head);
+    case FrameType::proof:
+      return received_proof(head);
     case FrameType::status:
       return received_status_question();
     case FrameType::model:
@@ -132,6 +135,15 @@ Status Session::received(const FrameHeader& header, Bytes head, MutableBytes pay
 // answered once, when the queue is empty.
 Status Session::received_status_question() {
   if (admission_.stage() == Admission::Stage::silent) return corrupt("a status before hello");
+  if (admission_.stage() == Admission::Stage::greeted) {
+    if (!admission_.has_asked())
+      return incompatible("the status is for who was invited; `w5xde invite RUN --role observer` invites");
+    status_due_ = true;
+    return {};
+  }
+  if (!admission_.may_observe())
+    return incompatible(
+        "an invitation for a node does not show the status; ask for one with --role observer");
   admission_.asked();
   status_due_ = connection_->queued_bytes() > 0;
   if (status_due_) return {};
@@ -157,18 +169,50 @@ Status Session::received_hello(Bytes head) {
   limits_.send_queue_bytes_max = Limits{}.send_queue_bytes_max;
   limits_.send_queue_frames_max = Limits{}.send_queue_frames_max;
   connection_->set_limits(limits_);
-  offer();
+  if (host_.access() == nullptr) let_in(Role::owner);
   return {};
+}
+
+Status Session::received_proof(Bytes head) {
+  if (admission_.stage() != Admission::Stage::greeted || admission_.has_asked())
+    return corrupt("a proof that nobody waits for");
+  W5XDE_TRY(const Proof proof, decode_proof(head));
+  const Stream& stream = connection_->stream();
+  const auto secret = stream.session_secret();
+  if (!secret) return incompatible("an invitation is proven over TLS, and this connection has none");
+  const auto answered = [this](Result<Role> role) {
+    if (role.ok()) return let_in(*role);
+    close(std::move(role).error());
+  };
+  admission_.ask(host_.access()->ask({.proof = proof,
+                                      .identity = stream.peer_identity(),
+                                      .session_secret = *secret,
+                                      .is_node = admission_.is_node(),
+                                      .host = host_name_},
+                                     answered, [this](Error reason) { close(std::move(reason)); }));
+  return {};
+}
+
+void Session::let_in(Role role) {
+  admission_.let_in(role);
+  if (status_due_) close_unless(received_status_question());
+  offer();
 }
 
 void Session::offer() {
   const Offer* run = host_.run_offer();
-  if (admission_.stage() != Admission::Stage::greeted || run == nullptr || !admission_.is_node()) return;
+  if (admission_.stage() != Admission::Stage::admitted || run == nullptr || !admission_.is_node()) return;
   if (run->preparation.any() && admission_.hello().protocol_max < kProtocolOfPreparation) {
     const auto& hello = admission_.hello();
     return connection_->close(
         incompatible("{} speaks protocol {}, and a run with --normalize or --augment needs {}; update it",
                      hello.software, hello.protocol_max, kProtocolOfPreparation));
+  }
+  if (!run->model_hash.empty() && admission_.hello().protocol_max < kProtocolOfSha256) {
+    const auto& hello = admission_.hello();
+    return connection_->close(
+        incompatible("{} speaks protocol {}, and a run with a model file needs {}; update it", hello.software,
+                     hello.protocol_max, kProtocolOfSha256));
   }
   admission_.offer();
   Offer offer = *run;

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/shared_memory.h"
+#include "coordinator/access_control.h"
 #include "coordinator/admission.h"
 #include "coordinator/arriving_contribution.h"
 #include "coordinator/batches.h"
@@ -22,6 +23,7 @@
 #include "payload/form.h"
 #include "payload/receiver.h"
 #include "payload/sender.h"
+#include "record/guest_list.h"
 #include "versions/broadcast.h"
 #include "wire/status.h"
 
@@ -56,6 +58,8 @@ class Session final : private Connection::Owner {
     // What the node's codec has still to say: a copy that was asked for, or all of it because it leaves.
     virtual Status fed_back(Session& session, const Feedback& about, std::span<const float> feedback) = 0;
     virtual StatusReport status() = 0;
+    // Who decides whether a peer may come in; null: everybody may.
+    virtual AccessControl* access() { return nullptr; }
     // The connection took all that was queued.
     virtual void drained(Session& session) = 0;
     // The peer has no part in anything any more.
@@ -152,6 +156,8 @@ class Session final : private Connection::Owner {
   void gone() override { host_.gone(*this); }
 
   Status received_hello(Bytes head);
+  Status received_proof(Bytes head);
+  void let_in(Role role);
   Status received_ready(Bytes head);
   Status received_status_question();
   Status check_contribution(const Contribution& contribution) const;
@@ -171,7 +177,7 @@ class Session final : private Connection::Owner {
   const std::string host_name_;
   std::shared_ptr<Connection> connection_;
   Admission admission_;
-  bool status_due_ = false;        // was asked for while something else was on its way
+  bool status_due_ = false;        // was asked for while it could not be sent
   Loop::TimerId watch_timer_ = 0;  // until it is ready
   Limits limits_;
   std::vector<LosslessPolicy> parameter_policies_;  // one for each part

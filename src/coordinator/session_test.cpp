@@ -3,9 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
+
+#include "net/identity.h"
+#include "net/invitation.h"
+#include "net/tls.h"
 #include "support/hand_peer.h"
 #include "support/memory_stream.h"
 #include "support/sim_loop.h"
+#include "support/temporary_folder.h"
 
 namespace w5xde {
 namespace {
@@ -40,7 +47,10 @@ class KeepingHost final : public Session::Host {
   std::optional<Offer> offer = Offer{.model = "m", .model_fingerprint = 7};
   std::vector<std::byte> file;
   BlockShape block{BlockLayout::make({{.name = "w", .shape = Shape{16}}}, 1000).value(), 16};
+  AccessControl* access() override { return guards; }
+
   std::optional<SharedProbe> probe;
+  AccessControl* guards = nullptr;
   int feedbacks = 0;
   int questions = 0;
   std::optional<Error> why;
@@ -152,6 +162,16 @@ TEST_F(SessionTest, a_node_that_cannot_prepare_samples_is_welcome_where_none_are
   EXPECT_EQ(peer_->count(FrameType::offer), 1u);
 }
 
+// It would take the file for a damaged one.
+TEST_F(SessionTest, a_node_that_knows_no_sha256_is_told_so_by_a_run_with_a_model_file) {
+  host_.offer->model_hash = std::string(64, 'a');
+  connect();
+  peer_->say(FrameType::hello, Hello{.protocol_max = 2, .software = "w5xde 0.0.9", .name = "n"});
+  loop_.run_for(seconds(1));
+  EXPECT_EQ(why(),
+            "incompatible: w5xde 0.0.9 speaks protocol 2, and a run with a model file needs 3; update it");
+}
+
 TEST_F(SessionTest, a_node_has_minutes_to_load_its_model_and_not_for_ever) {
   greet("node");
   loop_.run_for(minutes(9));
@@ -253,6 +273,108 @@ TEST_F(SessionTest, a_node_that_leaves_hands_over_feedback_only_if_it_can_have_a
   become_ready();
   say_feedback(true);
   EXPECT_EQ(why(), "corrupt: feedback that nobody asked for");
+}
+
+// A session with TLS, and a peer with a key of its own that has proven no invitation yet.
+class GuardedSessionTest : public SessionTest {
+ protected:
+  GuardedSessionTest() {
+    session_.reset();
+    host_.guards = &access_;
+    restart();
+  }
+  void restart() {
+    peer_.reset();
+    session_.reset();
+    host_.why.reset();
+    auto [near, far] = make_memory_streams(loop_, kCapacity);
+    const Identity here = Identity::load_or_make(folder_ / "here").value();
+    const Identity there = Identity::load_or_make(folder_ / "there").value();
+    key_ = there.name();
+    session_ = std::make_unique<Session>(1, host_, TlsContext::server(here)->wrap(std::move(near)),
+                                         SocketOptions{}, nullptr, log_);
+    peer_ = std::make_unique<HandPeer>(TlsContext::client(there, here.fingerprint())->wrap(std::move(far)));
+    loop_.run_for(milliseconds(1));
+  }
+  Proof proof() {
+    GuestList::Entry entry{.name = "desk", .role = Role::owner, .uses = 0};
+    entry.id.fill(std::byte{1});
+    (void)GuestList::change(folder_ / "guests", [&](GuestList& list) { return list.add(entry); });
+    Proof made{.invitation = entry.id};
+    made.code = proof_of(entry.secret, *peer_->connection().stream().session_secret(), key_);
+    return made;
+  }
+
+  TemporaryFolder folder_;
+  AccessControl access_{loop_, {.guest_list = folder_ / "guests", .now = [] { return 1; }}, log_};
+  std::string key_;
+};
+
+TEST_F(GuardedSessionTest, a_peer_is_told_nothing_of_the_run_before_it_has_proven_an_invitation) {
+  greet("node");
+  EXPECT_EQ(peer_->count(FrameType::offer), 0u) << why();
+  loop_.run_for(seconds(7));
+  EXPECT_EQ(why(), "overloaded: no proof of an invitation for 5 s");
+
+  restart();
+  greet("node");
+  peer_->say(FrameType::proof, proof());
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(peer_->count(FrameType::offer), 1u) << why();
+}
+
+TEST_F(GuardedSessionTest, whatever_else_a_peer_says_before_its_proof_is_refused) {
+  const std::vector<std::byte> floats(16 * sizeof(float));
+  const std::vector<std::pair<std::function<void()>, std::string>> sayings = {
+      {[&] { peer_->say(FrameType::ready, Ready{.model_fingerprint = 7}); }, "a ready that nobody waits for"},
+      {[&] { peer_->say(FrameType::model, ModelPart{}); }, "that was not offered"},
+      {[&] { peer_->say({.type = FrameType::status}); }, "the status is for who was invited"},
+      {[&] {
+         peer_->say(FrameType::contribution, Contribution{.block = {0, 1}});
+       },
+       "before ready"},
+      {[&] { peer_->say(FrameType::feedback, Feedback{}); }, "before ready"},
+      {[&] { peer_->say(FrameType::offer, Offer{}); }, "does not send offer frames"},
+      {[&] { peer_->say(FrameType::hello, Hello{}); }, "a second hello"},
+  };
+  for (const auto& [say, reason] : sayings) {
+    restart();
+    greet("node");
+    say();
+    loop_.run_for(milliseconds(1));
+    EXPECT_NE(why().find(reason), std::string::npos) << why() << ", but should say " << reason;
+    EXPECT_EQ(peer_->count(FrameType::offer) + peer_->count(FrameType::status), 0u);
+  }
+}
+
+TEST_F(GuardedSessionTest, a_proof_comes_once_and_behind_the_hello) {
+  peer_->say(FrameType::proof, proof());
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(why(), "corrupt: a proof that nobody waits for");
+  restart();
+  greet("node");
+  peer_->say(FrameType::proof, proof());
+  peer_->say(FrameType::proof, proof());
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(why(), "corrupt: a proof that nobody waits for");
+}
+
+TEST_F(GuardedSessionTest, an_owner_that_asks_for_the_status_with_its_proof_is_answered_once_it_is_in) {
+  greet("observer");
+  peer_->say(FrameType::proof, proof());
+  peer_->say({.type = FrameType::status});
+  loop_.run_for(milliseconds(1));
+  EXPECT_EQ(peer_->count(FrameType::status), 1u) << why();
+}
+
+TEST_F(GuardedSessionTest, a_proof_that_is_replayed_in_another_session_is_worth_nothing) {
+  const Proof first = proof();
+  restart();
+  greet("node");
+  peer_->say(FrameType::proof, first);
+  loop_.run_for(milliseconds(1));
+  EXPECT_NE(why().find("secret is another one"), std::string::npos) << why();
+  EXPECT_EQ(peer_->count(FrameType::offer), 0u);
 }
 
 }  // namespace

@@ -13,6 +13,11 @@ std::string Address::to_string() const {
   return fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
 }
 
+bool is_loopback(std::string_view host) {
+  if (host.starts_with("127.")) return host.find_first_not_of("0123456789.:") == std::string_view::npos;
+  return host == "localhost" || host == "::1" || host.starts_with("localhost:") || host.starts_with("[::1]:");
+}
+
 Result<Address> parse_address(std::string_view text) {
   const auto bad = [&] { return invalid("'{}' is not HOST:PORT, such as 192.168.1.5:5555", text); };
   const std::size_t colon = text.rfind(':');

@@ -15,6 +15,9 @@ struct Address {
   std::string to_string() const;  // "127.0.0.1:5555", "[::1]:5555"
 };
 
+// Whether a host, or HOST:PORT, is this machine's own by its form.
+bool is_loopback(std::string_view host);
+
 // "HOST:PORT" or "[IPV6]:PORT".
 Result<Address> parse_address(std::string_view text);
 

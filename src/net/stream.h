@@ -2,6 +2,7 @@
 
 #include <sys/uio.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -47,6 +48,8 @@ struct TcpReport {
   std::uint64_t bytes_acknowledged = 0;  // by the other side's kernel
 };
 
+using SessionSecret = std::array<std::byte, 32>;
+
 // Bytes in both directions: TCP, TLS over any other stream, or memory. Nothing blocks: read and write do what
 // can be done now, and when_readable and when_writable tell when it is worth trying again. Loop thread only.
 class Stream {
@@ -77,6 +80,11 @@ class Stream {
   virtual Loop& loop() = 0;
   virtual std::string peer() const = 0;  // "127.0.0.1:5555", for logs
   virtual bool encrypted() const { return false; }
+  // Once the handshake of TLS is done: the key that the peer has proven to have (net/identity.h), 64
+  // hexadecimal digits; empty where it has shown none.
+  virtual std::string peer_identity() const { return {}; }
+  // Likewise: what both ends of this TLS session know and nobody else can (RFC 8446, 7.5).
+  virtual std::optional<SessionSecret> session_secret() const { return std::nullopt; }
   // What the kernel knows of the link, where there is a kernel.
   virtual std::optional<TcpReport> tcp_report() const { return std::nullopt; }
   // Where there is a socket.

@@ -26,6 +26,15 @@ TEST(AddressTest, addresses_are_read_and_written) {
   }
 }
 
+TEST(AddressTest, this_machine_s_own_addresses_are_known_by_their_form) {
+  for (const char* own :
+       {"127.0.0.1", "127.3.2.1", "127.0.0.1:5555", "localhost", "localhost:1", "::1", "[::1]:5555"})
+    EXPECT_TRUE(is_loopback(own)) << own;
+  for (const char* other : {"10.0.0.1", "0.0.0.0", "::", "127.example.org", "127.0.0.1.example.org:80",
+                            "localhost.example.org", "[::1:2]:80", "desk"})
+    EXPECT_FALSE(is_loopback(other)) << other;
+}
+
 // A listener with one connected pair.
 class TcpTest : public testing::Test {
  protected:

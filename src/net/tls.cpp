@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
+#include <openssl/x509.h>
 
-#include <array>
 #include <utility>
 
 #include "base/errors.h"
-#include "base/file.h"
+#include "wire/frame_writer.h"
+#include "wire/messages.h"
 
 namespace w5xde {
 
@@ -21,7 +19,11 @@ namespace {
 // Read from below this much at a time: a record is at most 16 KiB, and a system call for each would be many.
 constexpr int kReadAheadBytes = 128 * 1024;
 
-constexpr long kTenYearsSeconds = 10L * 365 * 24 * 3600;
+// What a stranger may make us hold of its certificates.
+constexpr long kCertificateBytesMax = 16 * 1024;
+
+// Both ends give the exporter this label (RFC 8446, 7.5).
+constexpr std::string_view kExporterLabel = "EXPORTER-w5xde-proof";
 
 // Why OpenSSL's last call failed.
 std::string reasons() {
@@ -34,18 +36,26 @@ std::string reasons() {
   return text;
 }
 
-Error refused(const std::string& what) {
-  const unsigned long code = ERR_get_error();
-  const char* reason = ERR_reason_error_string(code);
-  ERR_clear_error();
-  return invalid("{}: {}", what, reason != nullptr ? reason : "unknown reason");
+// Whether the other side ended the handshake: its alert says why.
+bool is_alert(unsigned long code) {
+  return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET;
 }
 
 class TlsStream final : public Stream {
  public:
-  // A server's own name is empty; a client's is that of the server it wants.
-  TlsStream(std::unique_ptr<Stream> inner, SSL_CTX* context, const std::string& server_name)
-      : inner_(std::move(inner)), ssl_(SSL_new(context)), self_(std::make_shared<TlsStream*>(this)) {
+  // What a client insists on of its server.
+  struct Server {
+    std::string name;                   // empty: any
+    std::optional<Digest> fingerprint;  // none: any
+  };
+
+  // A server wants none.
+  TlsStream(std::unique_ptr<Stream> inner, SSL_CTX* context, const std::optional<Server>& wanted)
+      : inner_(std::move(inner)),
+        ssl_(SSL_new(context)),
+        is_server_(!wanted),
+        wanted_(wanted ? wanted->fingerprint : std::nullopt),
+        self_(std::make_shared<TlsStream*>(this)) {
     BIO* bio = BIO_new(bio_method());
     BIO_set_data(bio, this);
     BIO_set_init(bio, 1);
@@ -53,13 +63,16 @@ class TlsStream final : public Stream {
     SSL_set_mode(ssl_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_set_read_ahead(ssl_, 1);
     SSL_set_default_read_buffer_len(ssl_, kReadAheadBytes);
-    if (server_name.empty()) {
+    SSL_set_app_data(ssl_, this);
+    if (is_server_) {
       SSL_set_accept_state(ssl_);
       return;
     }
     SSL_set_connect_state(ssl_);
-    SSL_set_tlsext_host_name(ssl_, server_name.c_str());
-    SSL_set1_host(ssl_, server_name.c_str());
+    if (!wanted->name.empty()) {
+      SSL_set_tlsext_host_name(ssl_, wanted->name.c_str());
+      SSL_set1_host(ssl_, wanted->name.c_str());
+    }
     // The client speaks first, even if it only wants to read. An error here is found by the first read or
     // write.
     SSL_do_handshake(ssl_);
@@ -115,6 +128,31 @@ class TlsStream final : public Stream {
   bool encrypted() const override { return true; }
   std::optional<TcpReport> tcp_report() const override { return inner_->tcp_report(); }
 
+  std::string peer_identity() const override {
+    const X509* certificate = is_proven() ? SSL_get0_peer_certificate(ssl_) : nullptr;
+    return certificate != nullptr ? identity_of(certificate) : std::string();
+  }
+  std::optional<SessionSecret> session_secret() const override {
+    SessionSecret secret{};
+    if (!is_proven() ||
+        SSL_export_keying_material(ssl_, reinterpret_cast<unsigned char*>(secret.data()), secret.size(),
+                                   kExporterLabel.data(), kExporterLabel.size(), nullptr, 0, 0) != 1)
+      return std::nullopt;
+    return secret;
+  }
+
+  // OpenSSL asks this about the certificate of a server that is known by its fingerprint. The handshake
+  // proves that the server has the key too.
+  static int is_wanted(X509_STORE_CTX* store, void*) {
+    const auto* ssl =
+        static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+    const auto* stream = static_cast<const TlsStream*>(SSL_get_app_data(ssl));
+    const X509* certificate = X509_STORE_CTX_get0_cert(store);
+    const bool fits = certificate != nullptr && stream->wanted_ == fingerprint_of(certificate);
+    X509_STORE_CTX_set_error(store, fits ? X509_V_OK : X509_V_ERR_APPLICATION_VERIFICATION);
+    return fits ? 1 : 0;
+  }
+
  private:
   struct Wants {
     bool read = false;
@@ -132,12 +170,47 @@ class TlsStream final : public Stream {
         failure_ = disconnected(peer() + " has closed the connection");
         break;
       default:
-        failure_ = inner_error_.empty() ? incompatible("TLS with " + peer() + ": " + reasons())
-                                        : disconnected(inner_error_);
+        failure_ = why_it_failed();
     }
     ERR_clear_error();
     // Waiting tasks run at once and find the failure.
     return {.read = true, .write = true};
+  }
+
+  bool is_proven() const { return !failure_ && SSL_is_init_finished(ssl_) != 0; }
+
+  Error why_it_failed() {
+    if (speaks_plain_) return told_of_tls();
+    if (!inner_error_.empty()) return disconnected(inner_error_);
+    if (SSL_get_verify_result(ssl_) == X509_V_ERR_APPLICATION_VERIFICATION)
+      return incompatible(
+          "{} has another certificate than the invitation names: it is another coordinator, or somebody is "
+          "in "
+          "between; ask for a new invitation",
+          peer());
+    const bool refused = SSL_is_init_finished(ssl_) == 0 || is_alert(ERR_peek_error());
+    const std::string text = "TLS with " + peer() + ": " + reasons();
+    // Behind the handshake, bytes that do not fit are damaged on their way.
+    return refused ? incompatible(text) : corrupt(text);
+  }
+
+  // The other side's first bytes are a frame's, not a handshake's.
+  Error told_of_tls() {
+    if (!is_server_)
+      return incompatible(
+          "{} speaks without TLS, and the invitation is for TLS; the port is another coordinator's, or it "
+          "was "
+          "started with --insecure: then join HOST:PORT",
+          peer());
+    Head head;
+    encode(Goodbye{ErrorKind::incompatible,
+                   "this coordinator speaks TLS only; come with an invitation, w5xde://HOST:PORT/…, which "
+                   "`w5xde invite RUN` prints where the run is"},
+           head);
+    FrameWriter writer(Limits::stranger());
+    // If it is not taken at once, the peer learns from the end of the stream.
+    if (writer.push({.type = FrameType::goodbye, .head = head}).ok()) (void)inner_->write(writer.stage());
+    return incompatible("{} speaks without TLS; it must come with an invitation", peer());
   }
 
   // Moves the parts with SSL_read_ex or SSL_write_ex.
@@ -211,13 +284,19 @@ class TlsStream final : public Stream {
     }
     *count = *moved;
     if (*count == 0) BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
-    return *count != 0 ? 1 : 0;
+    if (*count != 0 && retry == BIO_FLAGS_READ && !std::exchange(stream->has_read_, true))
+      stream->speaks_plain_ = *static_cast<const std::uint8_t*>(part.iov_base) == kFrameMagic[0];
+    return *count != 0 && !stream->speaks_plain_ ? 1 : 0;
   }
 
   std::unique_ptr<Stream> inner_;
   SSL* ssl_;
-  std::string inner_error_;       // of the last read or write below, in words
-  std::optional<Error> failure_;  // what every later read and write answers
+  const bool is_server_;
+  const std::optional<Digest> wanted_;  // a server's certificate
+  bool has_read_ = false;               // anything from below
+  bool speaks_plain_ = false;           // the other side
+  std::string inner_error_;             // of the last read or write below, in words
+  std::optional<Error> failure_;        // what every later read and write answers
   bool closed_ = false;
   Wants reading_;  // what a read waits for
   Wants writing_;  // what a write waits for; in a handshake that can be a read
@@ -231,88 +310,70 @@ std::shared_ptr<SSL_CTX> new_context(const SSL_METHOD* method) {
   SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
   // Nobody resumes sessions here, and the tickets would be the first bytes that a client must read.
   SSL_CTX_set_num_tickets(context.get(), 0);
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_max_cert_list(context.get(), kCertificateBytesMax);
   return context;
 }
 
-using KeyPtr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
-using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
-using BioPtr = std::unique_ptr<BIO, decltype(&BIO_free)>;
-
-bool add_extension(X509* certificate, int kind, const std::string& value) {
-  X509V3_CTX context;
-  X509V3_set_ctx_nodb(&context);
-  X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
-  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
-  if (extension == nullptr) return false;
-  const bool added = X509_add_ext(certificate, extension, -1) == 1;
-  X509_EXTENSION_free(extension);
-  return added;
+int is_any(X509_STORE_CTX* store, void*) {
+  X509_STORE_CTX_set_error(store, X509_V_OK);
+  return 1;
 }
 
-Status write_pem(const std::filesystem::path& path, BIO* pem) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(pem, &data);
-  const std::array<Bytes, 1> parts = {bytes_of({data, static_cast<std::size_t>(size)})};
-  return write_file_atomically(path, parts);
+Status show(SSL_CTX* context, const Identity& self) {
+  if (SSL_CTX_use_certificate_chain_file(context, self.certificate_file().c_str()) != 1)
+    return openssl_error("TLS certificate " + self.certificate_file().string());
+  if (SSL_CTX_use_PrivateKey_file(context, self.key_file().c_str(), SSL_FILETYPE_PEM) != 1)
+    return openssl_error("TLS key " + self.key_file().string());
+  return {};
+}
+
+Status trust(SSL_CTX* context, const std::filesystem::path& authorities) {
+  if (SSL_CTX_load_verify_file(context, authorities.c_str()) == 1) return {};
+  return openssl_error("TLS authorities " + authorities.string());
 }
 
 }  // namespace
 
-Result<TlsContext> TlsContext::server(const std::filesystem::path& certificate,
-                                      const std::filesystem::path& key) {
+Result<TlsContext> TlsContext::server(const Identity& self, const std::filesystem::path& authorities) {
   auto context = new_context(TLS_server_method());
-  if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1) {
-    return refused("TLS certificate " + certificate.string());
+  W5XDE_CHECK(show(context.get(), self));
+  if (authorities.empty()) {
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_cert_verify_callback(context.get(), is_any, nullptr);
+  } else {
+    W5XDE_CHECK(trust(context.get(), authorities));
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
-  if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return refused("TLS key " + key.string());
-  }
-  if (SSL_CTX_check_private_key(context.get()) != 1) {
-    return refused(fmt::format("TLS key {} and certificate {}", key.string(), certificate.string()));
-  }
-  return TlsContext(std::move(context), {});
+  return TlsContext(Side::server, std::move(context));
 }
 
-Result<TlsContext> TlsContext::client(const std::filesystem::path& authorities, std::string server_name) {
+Result<TlsContext> TlsContext::client(const Identity& self, const Digest& server_fingerprint) {
+  auto context = new_context(TLS_client_method());
+  W5XDE_CHECK(show(context.get(), self));
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_cert_verify_callback(context.get(), TlsStream::is_wanted, nullptr);
+  TlsContext client(Side::client, std::move(context));
+  client.server_fingerprint_ = server_fingerprint;
+  return client;
+}
+
+Result<TlsContext> TlsContext::client(const std::filesystem::path& authorities, std::string server_name,
+                                      const Identity* self) {
   if (server_name.empty()) return invalid("a TLS client needs the name of its server");
   auto context = new_context(TLS_client_method());
-  if (SSL_CTX_load_verify_file(context.get(), authorities.c_str()) != 1) {
-    return refused("TLS authorities " + authorities.string());
-  }
+  W5XDE_CHECK(trust(context.get(), authorities));
+  if (self != nullptr) W5XDE_CHECK(show(context.get(), *self));
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  return TlsContext(std::move(context), std::move(server_name));
+  TlsContext client(Side::client, std::move(context));
+  client.server_name_ = std::move(server_name);
+  return client;
 }
 
 std::unique_ptr<Stream> TlsContext::wrap(std::unique_ptr<Stream> stream) const {
-  return std::make_unique<TlsStream>(std::move(stream), context_.get(), server_name_);
-}
-
-Status write_self_signed(const std::filesystem::path& certificate, const std::filesystem::path& key,
-                         const std::string& server_name) {
-  const KeyPtr pair(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  const CertificatePtr made(X509_new(), X509_free);
-  if (!pair || !made) return refused("making a TLS key");
-  X509_set_version(made.get(), X509_VERSION_3);
-  ASN1_INTEGER_set(X509_get_serialNumber(made.get()), 1);
-  X509_gmtime_adj(X509_getm_notBefore(made.get()), -3600);  // clocks differ
-  X509_gmtime_adj(X509_getm_notAfter(made.get()), kTenYearsSeconds);
-  X509_set_pubkey(made.get(), pair.get());
-  X509_NAME* name = X509_get_subject_name(made.get());
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(server_name.c_str()), -1, -1, 0);
-  X509_set_issuer_name(made.get(), name);
-  if (!add_extension(made.get(), NID_basic_constraints, "critical,CA:TRUE") ||
-      !add_extension(made.get(), NID_subject_alt_name, "DNS:" + server_name) ||
-      X509_sign(made.get(), pair.get(), EVP_sha256()) == 0) {
-    return refused("signing a TLS certificate for " + server_name);
-  }
-  const BioPtr key_pem(BIO_new(BIO_s_mem()), BIO_free);
-  const BioPtr certificate_pem(BIO_new(BIO_s_mem()), BIO_free);
-  PEM_write_bio_PrivateKey(key_pem.get(), pair.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  PEM_write_bio_X509(certificate_pem.get(), made.get());
-  W5XDE_CHECK(write_pem(key, key_pem.get()));
-  std::filesystem::permissions(key, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-  return write_pem(certificate, certificate_pem.get());
+  std::optional<TlsStream::Server> wanted;
+  if (side_ == Side::client) wanted = {server_name_, server_fingerprint_};
+  return std::make_unique<TlsStream>(std::move(stream), context_.get(), wanted);
 }
 
 }  // namespace w5xde

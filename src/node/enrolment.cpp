@@ -3,16 +3,18 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "base/errors.h"
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/hex.h"
 #include "base/shared_memory.h"
 #include "w5xde/version.h"
 #include "wire/hello.h"
+#include "wire/proof.h"
 
 namespace w5xde {
 
@@ -43,7 +45,35 @@ Status Enrolment::received_hello(Bytes head) {
   log_.verbose("{} is {}, protocol {}", connection_->stream().peer(), theirs.software, protocol);
   // A coordinator may send a model and batches; the node's memory limits their size.
   connection_->set_limits(limits_);
-  return {};
+  return connection_->stream().encrypted() ? prove_invitation() : Status();
+}
+
+Status Enrolment::prove_invitation() {
+  Proof proof{.machine = options_.machine.computer};
+  const auto secret = connection_->stream().session_secret();
+  if (options_.invitation && secret) {
+    proof.invitation = options_.invitation->id;
+    proof.code = proof_of(options_.invitation->secret, *secret, options_.identity);
+  }
+  Head head;
+  encode(proof, head);
+  return connection_->send({.type = FrameType::proof, .head = head});
+}
+
+// A TorchScript file can do what the user can who runs this node.
+Status Enrolment::check_model_file() const {
+  const std::string& hash = offer_.model_hash;
+  if (hash.empty()) return {};
+  std::array<std::byte, sizeof(Digest)> ignored{};
+  if (!parse_hex(hash, ignored))
+    return incompatible("the hash of the run's model is no SHA-256; update the coordinator's w5xde");
+  if (options_.model_files == NodeOptions::ModelFiles::any || std::ranges::count(options_.accepted, hash) > 0)
+    return {};
+  // Short enough for a goodbye, so that the coordinator's log has all of it too.
+  return incompatible(
+      "the run's model is a file, which can run any code here; join with an invitation, or, if you trust the "
+      "file, with --accept {}",
+      hash);
 }
 
 // The numbers of the offer that size memory here.
@@ -74,6 +104,7 @@ Status Enrolment::received_offer(Bytes head) {
   stage_ = Stage::looking;
   W5XDE_TRY(offer_, decode_offer(head, limits_));
   W5XDE_CHECK(check_offer());
+  W5XDE_CHECK(check_model_file());
   if (offer_.threads != options_.threads)
     return incompatible("this run computes a slot with {} threads; join with --threads {}", offer_.threads,
                         offer_.threads);
@@ -95,7 +126,7 @@ void Enrolment::look_for_file() {
       [this, file, is_cached, hash = offer_.model_hash] {
         const auto cached = MappedFile::open(file);
         WorkProgress progress(&log_, clock_, fmt::format("{}: hashing {}", options_.name, file.string()));
-        *is_cached = cached.ok() && hash128_hex(cached->bytes(), progress.teller()) == hash;
+        *is_cached = cached.ok() && sha256_hex(cached->bytes(), progress.teller()) == hash;
       },
       [this, file, is_cached] {
         Status status =
@@ -134,7 +165,7 @@ Status Enrolment::received_model() {
   const auto bytes = std::make_shared<std::vector<std::byte>>(std::exchange(model_bytes_, {}));
   return load([bytes, announced = offer_.model_hash,
                cache = options_.model_cache]() -> Result<std::filesystem::path> {
-    const std::string hash = hash128_hex(*bytes);
+    const std::string hash = sha256_hex(*bytes);
     if (hash != announced)
       return corrupt("the model's file arrived with hash {}; the offer says {}", hash, announced);
     std::error_code ignored;  // what matters is whether the file can be written

@@ -14,6 +14,7 @@
 #include "base/work_progress.h"
 #include "learn/engine_library.h"
 #include "net/connection.h"
+#include "net/invitation.h"
 #include "net/loop.h"
 #include "node/computation.h"
 #include "node/machine.h"
@@ -33,7 +34,14 @@ struct NodeOptions {
   std::filesystem::path model_cache;
   std::function<Result<std::unique_ptr<Engine>>(const ModelOptions&, const std::filesystem::path&)>
       make_engine;
-  const Clock* clock = nullptr;  // measures how long computing takes; null: the loop's clock
+  // Whether a model that is a file may run here, which is code: any; or only those with an accepted SHA-256.
+  enum class ModelFiles { any, accepted };
+  ModelFiles model_files = ModelFiles::any;
+  std::vector<std::string> accepted;  // 64 hexadecimal digits each
+  // What it proves to a coordinator with TLS.
+  std::string identity;                  // of the key that it has shown there
+  std::optional<Invitation> invitation;  // none: an authority vouches for it
+  const Clock* clock = nullptr;          // measures how long computing takes; null: the loop's clock
 };
 
 // What a node computes a run's leases with.
@@ -78,7 +86,9 @@ class Enrolment {
     LoadedModel model;
   };
 
+  Status prove_invitation();
   Status check_offer() const;
+  Status check_model_file() const;
   void look_for_file();
   Status ask_for_model();
   Status load(FindFile find_file);

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <csignal>
+#include <utility>
 
 #include "net/signals.h"
 
@@ -57,9 +58,26 @@ class Member {
         result_ = std::move(stream).error().within(nobody_there());
         return;
       }
-      node_ = std::make_unique<Node>(loop_, options_.node, log_);
-      node_->start(std::move(*stream));
+      start_node(std::move(*stream));
     });
+  }
+
+  void start_node(std::unique_ptr<Stream> stream) {
+    const bool here = is_loopback(stream->peer());
+    NodeOptions node = options_.node;
+    node.model_files =
+        here || node.invitation ? NodeOptions::ModelFiles::any : NodeOptions::ModelFiles::accepted;
+    if (options_.tls) {
+      stream = options_.tls->wrap(std::move(stream));
+    } else if (!here && !std::exchange(warned_, true)) {
+      log_.normal(
+          "{}: warning: the connection to {} is not encrypted, and neither side proves who it is; an "
+          "invitation "
+          "(`w5xde invite`) does both",
+          node.name, options_.address.to_string());
+    }
+    node_ = std::make_unique<Node>(loop_, std::move(node), log_);
+    node_->start(std::move(stream));
   }
 
   ConnectOptions retries() const {
@@ -152,6 +170,7 @@ class Member {
   Signals signals_;
   std::unique_ptr<Node> node_;
   bool leaving_ = false;
+  bool warned_ = false;
   unsigned fruitless_stays_ = 0;  // in a row
   Contributed done_;
   std::uint64_t batches_before_ = 0;  // this stay

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
 #include "net/tcp.h"
+#include "net/tls.h"
 #include "node/node.h"
 #include "w5xde/result.h"
 
@@ -19,6 +21,8 @@ struct Contributed {
 
 struct JoinOptions {
   Address address;
+  // None: without encryption; then a model that is a file must be accepted, but on this machine.
+  std::optional<TlsContext> tls;
   NodeOptions node;
   // How often in a row a coordinator that cannot be reached is tried; 0: without end.
   unsigned attempts_max = 0;

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "net/crypto.h"
 
 namespace w5xde {
 
@@ -68,10 +69,11 @@ Machine Machine::here() {
     machine.cores = static_cast<std::uint32_t>(CPU_COUNT(&mask));
     cores = hash128_hex(std::as_bytes(std::span(&mask, 1)));
   }
-  const std::string said =
-      fmt::format("{}\n{}\n{}", first_line_of("/proc/sys/kernel/random/boot_id"), host_name(), cores);
-  // Only its hash travels: who the machine is, is nobody's business.
-  machine.id = hash128_hex(std::as_bytes(std::span(said)));
+  const std::string computer =
+      fmt::format("{}\n{}", first_line_of("/proc/sys/kernel/random/boot_id"), host_name());
+  // Only their hashes travel: who the machine is, is nobody's business.
+  machine.id = hash128_hex(bytes_of(computer + "\n" + cores));
+  std::ranges::copy_n(sha256(bytes_of(computer)).begin(), machine.computer.size(), machine.computer.begin());
   machine.cores = std::min(machine.cores, quota_cores());
   return machine;
 }

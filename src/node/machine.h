@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -10,6 +12,7 @@ namespace w5xde {
 // The machine that a node is on.
 struct Machine {
   std::string id;                           // equal for nodes that share the same processor cores
+  std::array<std::byte, 16> computer{};     // equal for all processes of this computer, or container
   std::uint32_t cores = 0;                  // that they share
   std::uint64_t memory_bytes = UINT64_MAX;  // free when it was asked; the maximum where it is not known
 

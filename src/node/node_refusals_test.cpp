@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "net/crypto.h"
 #include "support/node_world.h"
 #include "wire/hello.h"
 
@@ -201,7 +201,7 @@ class ModelFileTest : public NodeRefusalsTest {
  protected:
   Offer offer_of_file() {
     Offer offer = world_.offer();
-    offer.model_hash = hash128_hex(file_);
+    offer.model_hash = sha256_hex(file_);
     offer.model_bytes = file_.size();
     return offer;
   }
@@ -218,7 +218,7 @@ class ModelFileTest : public NodeRefusalsTest {
     world_.peer->say(FrameType::model, ModelPart{.offset = offset, .bytes = bytes},
                      Bytes(file_).subspan(offset, bytes));
   }
-  std::filesystem::path cached() { return world_.options.model_cache / (hash128_hex(file_) + ".pt"); }
+  std::filesystem::path cached() { return world_.options.model_cache / (sha256_hex(file_) + ".pt"); }
 
   std::vector<std::byte> file_ = std::vector<std::byte>(1000, std::byte{'m'});
 };
@@ -247,10 +247,10 @@ TEST_F(ModelFileTest, a_kept_file_that_is_damaged_is_asked_for_again) {
 
 TEST_F(ModelFileTest, a_file_with_another_hash_is_refused_and_not_kept) {
   Offer other = offer_of_file();
-  other.model_hash = std::string(32, '0');
+  other.model_hash = std::string(64, '0');
   offer(other);
   say_part(0, 1000);
-  expect_refusal("corrupt: the model's file arrived with hash " + hash128_hex(file_));
+  expect_refusal("corrupt: the model's file arrived with hash " + sha256_hex(file_));
   EXPECT_EQ(world_.engines_made, 0);
   EXPECT_FALSE(std::filesystem::exists(world_.options.model_cache));
 }
@@ -281,9 +281,28 @@ TEST_F(ModelFileTest, a_hash_that_leads_out_of_the_folder_leads_nowhere) {
   Offer climbing = offer_of_file();
   climbing.model_hash = "../" + climbing.model_hash;
   offer(climbing);
-  say_part(0, 1000);
-  expect_refusal("corrupt: the model's file arrived with hash " + hash128_hex(file_));
+  expect_refusal("incompatible: the hash of the run's model is no SHA-256");
   EXPECT_TRUE(std::filesystem::is_empty(world_.folder.path()));
+}
+
+TEST_F(ModelFileTest, a_file_that_nobody_vouches_for_runs_only_if_its_hash_is_accepted) {
+  world_.options.model_files = NodeOptions::ModelFiles::accepted;
+  world_.options.accepted = {std::string(64, '0')};
+  offer(offer_of_file());
+  const std::string hash = sha256_hex(file_);
+  expect_refusal("join with an invitation, or, if you trust the file, with --accept " + hash);
+  EXPECT_EQ(world_.peer->count(FrameType::model), 0u) << "it is not even asked for";
+
+  world_.options.accepted.push_back(hash);
+  offer(offer_of_file());
+  EXPECT_TRUE(world_.peer->take(FrameType::model).has_value()) << world_.peer->why();
+}
+
+TEST_F(ModelFileTest, a_hash_of_an_older_kind_is_refused) {
+  Offer older = offer_of_file();
+  older.model_hash.resize(32);
+  offer(older);
+  expect_refusal("incompatible: the hash of the run's model is no SHA-256; update the coordinator's w5xde");
 }
 
 TEST_F(ModelFileTest, a_file_larger_than_half_of_the_memory_is_refused_before_it_comes) {

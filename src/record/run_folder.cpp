@@ -24,6 +24,7 @@ constexpr const char* kBestName = "best.safetensors";
 // Lines of the lock, behind the one that names its owner.
 constexpr std::string_view kAddressLine = "listens on ";
 constexpr std::string_view kCommandLine = "go on with ";
+constexpr std::string_view kCertificateLine = "has the certificate ";
 
 // The step that "step-000000123.safetensors" is of; none for any other name.
 std::optional<std::uint64_t> step_of(std::string_view name) {
@@ -113,6 +114,8 @@ RunFolder::Owner RunFolder::owner() const {
       owner.address = line.substr(kAddressLine.size());
     } else if (line.starts_with(kCommandLine)) {
       owner.command = line.substr(kCommandLine.size());
+    } else if (line.starts_with(kCertificateLine)) {
+      owner.certificate = line.substr(kCertificateLine.size());
     } else {
       owner.process = line;
     }
@@ -120,7 +123,10 @@ RunFolder::Owner RunFolder::owner() const {
   return owner;
 }
 
-void RunFolder::introduce(const std::string& address, const std::string& command) const {
+void RunFolder::introduce(const std::string& address, const std::string& command,
+                          const std::string& certificate) const {
+  // Before the address: who reads that one must know how to come there.
+  if (!certificate.empty()) lock_->add_line(std::string(kCertificateLine) + certificate);
   lock_->add_line(std::string(kAddressLine) + address);
   lock_->add_line(std::string(kCommandLine) + command);
 }

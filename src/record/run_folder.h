@@ -1,5 +1,5 @@
 // A run on disk: RUN/{run.toml,run.db,checkpoints/,summary.json,lock,model.pt,
-// frozen.safetensors} (docs/run_folder.md).
+// frozen.safetensors,identity.pem,invitations.json} (docs/run_folder.md).
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,22 @@ class RunFolder {
     std::string process;  // "process 4711 on desk"; empty: there never was one
     std::string address;  // where it listens; empty: not known
     std::string command;  // that goes on with the run when it has ended; empty: not known
+    std::string
+        certificate;  // the SHA-256 of the one that it has, in hexadecimal; empty: it listens without TLS
   };
   Owner owner() const;
   // Who has the folder tells others how to ask it, and how to go on without it. kRunWord in `command` stands
   // for the folder, which each may call by another name.
   static constexpr const char* kRunWord = "RUN";
-  void introduce(const std::string& address, const std::string& command) const;
+  void introduce(const std::string& address, const std::string& command,
+                 const std::string& certificate = {}) const;
 
   const std::filesystem::path& path() const { return path_; }
   Disk& disk() const { return *disk_; }
   std::filesystem::path run_toml() const { return path_ / "run.toml"; }
   std::filesystem::path database() const { return path_ / "run.db"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
+  std::filesystem::path invitations() const { return path_ / "invitations.json"; }  // a secret
   std::filesystem::path model_file() const { return path_ / "model.pt"; }
   // Where a part of the model is trained: the parameters that are not, by their names.
   static constexpr const char* kFrozenFile = "frozen.safetensors";

@@ -165,6 +165,14 @@ TEST_F(RunFolderTest, says_who_has_it_how_to_ask_and_afterwards_how_to_go_on) {
   EXPECT_EQ(again.owner().address, "") << "of the owner before";
 }
 
+TEST_F(RunFolderTest, says_by_which_certificate_its_owner_is_known) {
+  const RunFolder run = opened(path_);
+  run.introduce("127.0.0.1:5555", "w5xde serve RUN", "00ff");
+  EXPECT_EQ(run.owner().certificate, "00ff");
+  EXPECT_EQ(run.owner().address, "127.0.0.1:5555");
+  EXPECT_EQ(run.owner().command, "w5xde serve RUN");
+}
+
 TEST_F(RunFolderTest, is_taken_while_others_look_who_has_it) {
   { const RunFolder first = opened(path_); }
   std::atomic<bool> done = false;

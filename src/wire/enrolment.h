@@ -24,7 +24,7 @@ namespace w5xde {
 struct Offer {
   std::string run;         // its name, for logs
   std::string model;       // as the engine takes it
-  std::string model_hash;  // of the model's file, XXH3-128; empty where the model is no file
+  std::string model_hash;  // of the model's file, SHA-256; empty where the model is no file
   std::uint64_t model_bytes = 0;
   std::string loss;
   std::vector<SampleField> inputs;

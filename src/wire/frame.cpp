@@ -34,7 +34,7 @@ std::uint32_t header_checksum(Bytes header) {
 std::string_view name_of(FrameType type) {
   constexpr std::string_view kNames[] = {"",      "hello",  "goodbye",      "ping",       "pong",  "tensors",
                                          "value", "lease",  "contribution", "parameters", "offer", "ready",
-                                         "model", "status", "feedback",     "verdict"};
+                                         "model", "status", "feedback",     "verdict",    "proof"};
   const auto number = static_cast<std::size_t>(type);
   return number < std::size(kNames) ? kNames[number] : std::string_view();
 }
@@ -58,6 +58,13 @@ FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
 Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                         const Limits& limits) {
   if (std::memcmp(bytes.data() + kMagicAt, kFrameMagic.data(), kFrameMagic.size()) != 0) {
+    // So begins every handshake of TLS: the record's type and the first byte of its version.
+    if (bytes[0] == std::byte{0x16} && bytes[1] == std::byte{0x03}) {
+      return incompatible(
+          "the other side speaks TLS, and this one does not; join HOST:PORT instead of an invitation, or "
+          "serve "
+          "with TLS");
+    }
     return corrupt("not a w5xde frame: it starts with {:02x} {:02x} {:02x} {:02x}",
                    static_cast<unsigned>(bytes[0]), static_cast<unsigned>(bytes[1]),
                    static_cast<unsigned>(bytes[2]), static_cast<unsigned>(bytes[3]));

@@ -39,6 +39,7 @@ enum class FrameType : std::uint8_t {
   status = 13,       // observer to coordinator: how is the run? and the answer
   feedback = 14,     // error feedback of a lossy codec: asked for, copied, handed over
   verdict = 15,      // coordinator to node: whether a contribution counts
+  proof = 16,        // to a coordinator with TLS: I was invited
 };
 
 std::string_view name_of(FrameType type);

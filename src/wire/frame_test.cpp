@@ -13,9 +13,10 @@ namespace w5xde {
 namespace {
 
 const std::vector<FrameType> kTypes = {
-    FrameType::hello, FrameType::goodbye, FrameType::ping,         FrameType::pong,       FrameType::tensors,
-    FrameType::value, FrameType::lease,   FrameType::contribution, FrameType::parameters, FrameType::offer,
-    FrameType::ready, FrameType::model,   FrameType::status,       FrameType::feedback,   FrameType::verdict};
+    FrameType::hello,      FrameType::goodbye,  FrameType::ping,    FrameType::pong,
+    FrameType::tensors,    FrameType::value,    FrameType::lease,   FrameType::contribution,
+    FrameType::parameters, FrameType::offer,    FrameType::ready,   FrameType::model,
+    FrameType::status,     FrameType::feedback, FrameType::verdict, FrameType::proof};
 
 // Changes one byte of a header and makes the checksum right again: what a sound peer of another version would
 // send.
@@ -103,6 +104,16 @@ TEST(FrameHeader, that_does_not_start_with_the_magic_is_refused_with_what_it_sta
                  "corrupt: not a w5xde frame: it starts with 57 35 58 00");
 }
 
+TEST(FrameHeader, that_is_the_beginning_of_a_tls_handshake_is_refused_with_what_to_do) {
+  FrameHeaderBytes bytes = encode_frame_header(typical());
+  bytes[0] = std::byte{0x16};
+  bytes[1] = std::byte{0x03};
+  expect_refusal(
+      bytes,
+      "incompatible: the other side speaks TLS, and this one does not; join HOST:PORT instead of an "
+      "invitation, or serve with TLS");
+}
+
 TEST(FrameHeader, whose_checksum_does_not_fit_is_refused) {
   FrameHeaderBytes bytes = encode_frame_header(typical());
   bytes[20] ^= std::byte{1};
@@ -118,7 +129,7 @@ TEST(FrameHeader, of_another_version_is_refused_with_both_versions) {
 TEST(FrameHeader, of_a_type_that_is_not_known_is_refused) {
   const FrameHeaderBytes bytes = encode_frame_header(typical());
   expect_refusal(with_byte(bytes, 5, 0), "corrupt: frame type 0 is not known");
-  expect_refusal(with_byte(bytes, 5, 16), "corrupt: frame type 16 is not known");
+  expect_refusal(with_byte(bytes, 5, 17), "corrupt: frame type 17 is not known");
   expect_refusal(with_byte(bytes, 5, 255), "corrupt: frame type 255 is not known");
 }
 

@@ -9,9 +9,11 @@
 
 namespace w5xde {
 
-// The newest protocol: since 2, a node prepares samples as the offer says.
-inline constexpr std::uint32_t kProtocol = 2;
+// The newest protocol: since 2, a node prepares samples as the offer says; since 3, it knows the model's file
+// by its SHA-256, and can prove an invitation.
+inline constexpr std::uint32_t kProtocol = 3;
 inline constexpr std::uint32_t kProtocolOfPreparation = 2;
+inline constexpr std::uint32_t kProtocolOfSha256 = 3;
 
 // The first frame in both directions: who one is and what one speaks.
 struct Hello {

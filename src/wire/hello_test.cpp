@@ -116,7 +116,7 @@ TEST(HelloTest, has_these_bytes) {
             "<a6>engine<a0>"
             "<b1>model_fingerprint<cf><01><02><03><04><05><06><07><08>"
             "<a4>name<a1>n"
-            "<ac>protocol_max<02>"
+            "<ac>protocol_max<03>"
             "<ac>protocol_min<01>"
             "<a4>role<a4>node"
             "<a8>software<a1>w"

@@ -297,13 +297,6 @@ TEST_F(BadInputTest, a_node_with_other_threads_is_told_which) {
   EXPECT_EQ(coordinator.wait(), kSuccess) << coordinator.said();
 }
 
-TEST_F(BadInputTest, the_network_is_listened_to_only_when_that_is_meant) {
-  expect(kUsage, Words{"serve", "run"} + kMlp + Words{"--listen", "0.0.0.0:0"},
-         {"open to the network", "--insecure"});
-  Process meant = pool_.start(Words{"serve", "run"} + kMlp + Words{"--listen", "0.0.0.0:0", "--insecure"});
-  meant.wait_for_line("listens on 0.0.0.0:");
-}
-
 TEST_F(BadInputTest, an_engine_that_is_not_there_is_named) {
   expect(kUsage, Words{"train", "run"} + kMlp + Words{"--engine", "gone.so"}, {"gone.so"});
 }

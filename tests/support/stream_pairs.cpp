@@ -82,7 +82,7 @@ class TlsPair final : public StreamPair {
     const auto key = folder_ / "key.pem";
     if (!write_self_signed(certificate, key, "coordinator").ok()) std::abort();
     near = must(TlsContext::client(certificate, "coordinator")).wrap(std::move(inner_.near));
-    far = must(TlsContext::server(certificate, key)).wrap(std::move(inner_.far));
+    far = must(TlsContext::server(must(Identity::open(certificate, key)))).wrap(std::move(inner_.far));
   }
   ~TlsPair() override {
     near.reset();

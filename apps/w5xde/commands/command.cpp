@@ -31,8 +31,8 @@ std::unique_ptr<CLI::App> make_program(ExitCode& code) {
   app->option_defaults()->always_capture_default();
   // Scripts put their defaults first and append what they are given: the last one wins.
   app->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  for (const auto add : {add_train, add_serve, add_join, add_status, add_data, add_inspect, add_eval,
-                         add_sample, add_export, add_compare, add_plot, add_plan, add_completion}) {
+  for (const auto add : {add_train, add_serve, add_join, add_invite, add_status, add_data, add_inspect,
+                         add_eval, add_sample, add_export, add_compare, add_plot, add_plan, add_completion}) {
     add(*app, code);
   }
   return app;

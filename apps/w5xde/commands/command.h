@@ -50,6 +50,7 @@ void add_device_flag(CLI::App& command, std::string& device);
 void add_train(CLI::App& app, ExitCode& code);
 void add_serve(CLI::App& app, ExitCode& code);
 void add_join(CLI::App& app, ExitCode& code);
+void add_invite(CLI::App& app, ExitCode& code);
 void add_status(CLI::App& app, ExitCode& code);
 void add_data(CLI::App& app, ExitCode& code);
 void add_inspect(CLI::App& app, ExitCode& code);

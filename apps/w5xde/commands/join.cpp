@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 #include "base/errors.h"
 #include "commands/command.h"
 #include "commands/figure_text.h"
 #include "local_pool/engine_host.h"
 #include "local_pool/interrupt.h"
+#include "local_pool/route.h"
 #include "local_pool/run_model.h"
 #include "node/machine.h"
 #include "settings.h"
@@ -18,7 +20,9 @@ namespace w5xde {
 namespace {
 
 struct JoinCommand {
-  std::string address;
+  std::string target;
+  CertificateFlags certificates;
+  std::vector<std::string> accepted;
   unsigned nodes = 1;
   unsigned threads = 1;
   unsigned cores = 0;
@@ -30,11 +34,13 @@ struct JoinCommand {
   double progress_seconds = 30;
 };
 
-Result<Address> address_of(const std::string& text) {
-  auto address = parse_address(text);
-  if (address.ok()) return address;
-  return invalid("{}{}; a node joins what `w5xde serve` prints: its coordinator's HOST:PORT",
-                 address.error().message, std::filesystem::is_directory(text) ? ", but a folder" : "");
+Result<Route> route_of(const JoinCommand& options) {
+  const std::string& target = options.target;
+  auto route = Route::find(target, options.certificates);
+  if (route.ok() || target.starts_with(kInvitationScheme) || parse_address(target).ok()) return route;
+  return invalid(
+      "{}{}; a node joins what `w5xde serve` prints: an invitation, or its coordinator's HOST:PORT",
+      route.error().message, std::filesystem::is_directory(target) ? ", but a folder" : "");
 }
 
 // What this machine does for its run, now and then. Standing by is said once.
@@ -72,7 +78,7 @@ std::string farewell(const EngineHost::Work& work) {
 
 Result<ExitCode> run(const JoinCommand& options) {
   W5XDE_TRY(const LogTier tier, parse_log_tier(options.log));
-  W5XDE_TRY(const Address address, address_of(options.address));
+  W5XDE_TRY(const Route route, route_of(options));
   if (options.nodes == 0) return invalid("--nodes must be at least 1");
   if (!(options.progress_seconds >= 0)) return invalid("--progress-seconds must not be negative; 0: none");
   W5XDE_TRY(const auto engine, find_engine(options.engine));
@@ -81,7 +87,8 @@ Result<ExitCode> run(const JoinCommand& options) {
   const Log log(tier);        // the same: it has a thread
   W5XDE_CHECK(host.start_nodes(
       {.count = options.nodes,
-       .address = address,
+       .route = route,
+       .accepted = options.accepted,
        .name = options.name.empty()
                    ? fmt::format("{}-{}", host_name().empty() ? "node" : host_name(), getpid())
                    : options.name,
@@ -112,7 +119,10 @@ Result<ExitCode> run(const JoinCommand& options) {
 void add_join(CLI::App& app, ExitCode& code) {
   auto* command = app.add_subcommand("join", "Give this machine to a pool.");
   const auto options = std::make_shared<JoinCommand>();
-  command->add_option("HOST:PORT", options->address, "The coordinator")->required();
+  command
+      ->add_option("INVITATION|HOST:PORT", options->target,
+                   "What `w5xde serve` or `w5xde invite` has printed, or a file with it")
+      ->required();
   command->add_option("--cores", options->cores, "How many cores of this machine to give; 0: all");
   command->add_option("--nodes", options->nodes, "How many nodes, sharing one engine and the cores");
   command->add_option("--threads", options->threads,
@@ -123,12 +133,19 @@ void add_join(CLI::App& app, ExitCode& code) {
                       "tried every 30 s at the latest");
   add_device_flag(*command, options->device);
   command->add_option("--engine", options->engine, "The engine's shared library");
+  command
+      ->add_option("--accept", options->accepted,
+                   "The SHA-256 of a model file that may run here although no invitation brought it")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(kPoolGroup);
+  add_certificate_flags(*command, options->certificates,
+                        "The coordinator's certificate must lead to one of these, PEM, and bear its HOST");
   add_log_flag(*command, options->log);
   command
       ->add_option("--progress-seconds", options->progress_seconds,
                    "How often to say what this machine has computed; 0: never")
       ->group(kRecordingGroup);
-  command->footer("Examples:\n  w5xde join 192.168.1.10:5555\n  w5xde join pool.example.org:5555 --cores 2");
+  command->footer("Examples:\n  w5xde join w5xde://HOST:5555/TEXT --cores 2\n  w5xde join 127.0.0.1:5555");
   command->callback([options, &code] { code = exit_code(run(*options)); });
 }
 

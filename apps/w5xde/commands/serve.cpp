@@ -15,7 +15,7 @@ void add_serve(CLI::App& app, ExitCode& code) {
   command->footer(
       "Examples:\n"
       "  w5xde serve runs/a --model lenet --data idx:fashion-mnist --epochs 5\n"
-      "  w5xde serve runs/a --listen 0.0.0.0:5555 --insecure    open to the network");
+      "  w5xde serve runs/a --listen 0.0.0.0:5555    open to machines that are invited");
   command->callback([options, &code] { code = exit_code(run_coordinator(*options)); });
 }
 

@@ -26,16 +26,17 @@ TEST(UsageErrorTest, a_command_that_is_not_there_brings_up_what_may_have_been_me
   EXPECT_EQ(said({"trian"}), "there is no command trian; did you mean train?");
   EXPECT_EQ(said({"runn"}), "there is no command runn; did you mean train?");
   EXPECT_EQ(said({"worker", "HOST:5555"}), "there is no command worker; did you mean join?");
-  EXPECT_EQ(
-      said({"frobnicate"}),
-      "there is no command frobnicate; there is train, serve, join, status, data, inspect, eval, sample, "
-      "export, compare, plot, plan or completion");
+  EXPECT_EQ(said({"frobnicate"}),
+            "there is no command frobnicate; there is train, serve, join, invite, status, data, inspect, "
+            "eval, sample, "
+            "export, compare, plot, plan or completion");
   EXPECT_EQ(said({"completion", "bahs"}), "there is no command bahs; did you mean bash?");
 }
 
 TEST(UsageErrorTest, without_a_command_it_says_which_there_are) {
   EXPECT_EQ(said({}),
-            "say a command: train, serve, join, status, data, inspect, eval, sample, export, compare, plot, "
+            "say a command: train, serve, join, invite, status, data, inspect, eval, sample, export, "
+            "compare, plot, "
             "plan or completion; `w5xde --help` explains them");
   EXPECT_EQ(said({"completion"}),
             "completion needs a command: bash; `w5xde completion --help` explains them");
@@ -54,7 +55,9 @@ TEST(UsageErrorTest, what_a_command_cannot_do_without_is_named_with_an_example) 
   EXPECT_EQ(said({"eval"}),
             "eval needs RUN (The run folder), as in:\n  w5xde eval runs/a --data idx:fashion-mnist");
   EXPECT_EQ(said({"join", "--cores", "2"}),
-            "join needs HOST:PORT (The coordinator), as in:\n  w5xde join 192.168.1.10:5555");
+            "join needs INVITATION|HOST:PORT (What `w5xde serve` or `w5xde invite` has printed, or a file "
+            "with it), as "
+            "in:\n  w5xde join w5xde://HOST:5555/TEXT --cores 2");
   EXPECT_EQ(said({"export", "runs/a"}),
             "export needs FILE (What to write: FILE.safetensors or FILE.pt), as in:\n"
             "  w5xde export runs/a net.safetensors");

@@ -3,22 +3,27 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <thread>
 
 #include "base/errors.h"
-#include "base/hash.h"
+#include "base/hex.h"
 #include "base/work_progress.h"
+#include "coordinator/access_control.h"
 #include "coordinator/coordinator.h"
 #include "data/fingerprint.h"
 #include "local_pool/batch_choice.h"
 #include "local_pool/channel_statistics.h"
 #include "local_pool/engine_host.h"
-#include "local_pool/invitation.h"
+#include "local_pool/join_hint.h"
 #include "local_pool/progress.h"
+#include "local_pool/protection.h"
+#include "local_pool/route.h"
 #include "local_pool/run_model.h"
 #include "local_pool/run_request.h"
+#include "net/crypto.h"
 #include "net/signals.h"
 #include "net/tcp.h"
 #include "node/machine.h"
@@ -93,17 +98,19 @@ void remove_new_folders(const std::vector<std::filesystem::path>& made) {
   }
 }
 
-Result<Address> listen_address(const CoordinatorCommand& options) {
-  W5XDE_TRY(const Address address, parse_address(options.listen));
-  const bool loopback =
-      address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
-  if (!loopback && !options.insecure) {
+// On this machine alone, whoever comes is welcome; elsewhere peers prove that they were invited.
+Result<bool> needs_tls(const CoordinatorCommand& options, const Address& address) {
+  W5XDE_CHECK(options.certificates.check());
+  const bool asked_for =
+      options.tls || !options.certificates.certificate.empty() || !options.certificates.authority.empty();
+  if (asked_for && options.insecure)
     return invalid(
-        "--listen {} is open to the network, and nodes do not prove who they are yet: anyone "
-        "who reaches the port could join. Say --insecure if the network is yours",
-        options.listen);
-  }
-  return address;
+        "--insecure is without TLS; leave it out, or leave out --tls, --certificate and --authority");
+  return asked_for || (!options.insecure && !is_loopback(address.host));
+}
+
+std::int64_t seconds_since_1970() {
+  return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
 }
 
 class CoordinatorProcess {
@@ -112,18 +119,23 @@ class CoordinatorProcess {
       : options_(options), asked_(std::move(asked)), host_(std::move(host)), log_(log) {}
 
   Result<ExitCode> run() {
-    W5XDE_TRY(const Address address, listen_address(options_));
+    W5XDE_TRY(const Address address, parse_address(options_.listen));
+    W5XDE_TRY(const bool with_tls, needs_tls(options_, address));
     W5XDE_TRY(const RunData data, open_data(asked_.config, &log_));
     const auto missing = missing_folders(asked_.folder);
     W5XDE_TRY(const RunFolder folder, RunFolder::open(asked_.folder));
-    auto code = run_in(folder, address, data);
+    auto code = run_in(folder, {address, with_tls}, data);
     // While the folder is this process's.
     if (!code.ok() && !has_begun_) remove_new_folders(missing);
     return code;
   }
 
  private:
-  Result<ExitCode> run_in(const RunFolder& folder, const Address& address, const RunData& data) {
+  struct Door {
+    Address address;
+    bool with_tls = false;
+  };
+  Result<ExitCode> run_in(const RunFolder& folder, const Door& door, const RunData& data) {
     if (asked_.resumed) {
       W5XDE_TRY(const bool finished, says_finished(folder, data));
       if (finished) return kSuccess;
@@ -131,25 +143,58 @@ class CoordinatorProcess {
     if (asked_.config.normalize_measured) W5XDE_CHECK(measure_channels(data));
     if (asked_.config.batch_measured) W5XDE_CHECK(measure_batch(data));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
-    W5XDE_TRY(auto coordinator, listen(address, folder));
+    if (door.with_tls) W5XDE_CHECK(protect(folder));
+    W5XDE_TRY(auto coordinator, listen(door.address, folder));
     const Signals signals(loop_, {SIGINT, SIGTERM}, [&](int) {
       if (coordinator->stopped_early()) loop_.stop();
       coordinator->stop("stopped");
       stopped_ = true;
     });
-    folder.introduce(coordinator->address().to_string(), command_to_go_on(RunFolder::kRunWord));
-    log_.normal("{} listens on {}", folder.path().string(), coordinator->address().to_string());
-    if (!options_.insecure && options_.nodes == 0) {
-      log_.normal("only this machine can join; --listen 0.0.0.0:5555 --insecure lets others in");
-    }
+    introduce(folder, coordinator->address());
     W5XDE_TRY(RunMaterial material, material_of(folder, data));
     // Nodes come last: everything that could keep the run from beginning has been checked.
     if (options_.nodes > 0) {
-      W5XDE_CHECK(start_nodes(coordinator->address().port));
+      W5XDE_CHECK(start_nodes(folder, coordinator->address().port));
     } else {
       host_.reset();  // a coordinator alone is small
     }
     return train(*coordinator, folder, std::move(material));
+  }
+
+  Status protect(const RunFolder& folder) {
+    W5XDE_TRY(protection_, Protection::of(folder, options_.certificates));
+    access_.emplace(loop_,
+                    AccessControl::Options{.guest_list = folder.invitations(),
+                                           .authority_vouches = !options_.certificates.authority.empty(),
+                                           .now = seconds_since_1970},
+                    log_);
+    return {};
+  }
+
+  // Says where the run can be reached, and how.
+  void introduce(const RunFolder& folder, const Address& address) {
+    const std::string certificate = protection_ ? hex_text(protection_->identity.fingerprint()) : "";
+    folder.introduce(address.to_string(), command_to_go_on(RunFolder::kRunWord), certificate);
+    log_.normal("{} listens on {}", folder.path().string(), address.to_string());
+    if (protection_) {
+      print_invitation(folder, address);
+    } else if (options_.insecure) {
+      log_.normal(
+          "warning: --insecure: nothing is encrypted, and whoever reaches the port can join and look");
+    } else if (options_.nodes == 0) {
+      log_.normal("only this machine can join; --listen 0.0.0.0:5555 invites others");
+    }
+  }
+
+  // On the terminal and not in the log: it is a secret.
+  void print_invitation(const RunFolder& folder, const Address& address) const {
+    const auto guests = GuestList::read(folder.invitations());
+    const GuestList::Entry* entry = guests.ok() ? guests->find(kNodesName) : nullptr;
+    if (entry == nullptr || entry->revoked) return;
+    const Invitation invitation =
+        invitation_of(*entry, address_for_others(address), protection_->identity.fingerprint());
+    fmt::print("join with: w5xde join {}\n", invitation.to_string());
+    std::fflush(stdout);
   }
 
   // Whether nothing is left to do; then it has said so.
@@ -173,7 +218,7 @@ class CoordinatorProcess {
     if (const auto file = folder.engine_file(); !file.empty()) {
       W5XDE_TRY(const MappedFile read_once, MappedFile::open(file));
       WorkProgress progress(&log_, loop_, "hashing " + file.string());
-      model_hash = hash128_hex(read_once.bytes(), progress.teller());
+      model_hash = sha256_hex(read_once.bytes(), progress.teller());
       // Mapped anew, it takes no memory until a node asks for it.
       W5XDE_TRY(model_file, MappedFile::open(file));
     }
@@ -193,16 +238,14 @@ class CoordinatorProcess {
     if (changed(begun.data_fingerprint, data_fingerprint)) {
       return invalid(
           "the samples of {} are not those that this run was begun with, and its result would be of neither. "
-          "Put "
-          "the files back as they were; or begin a new run on these samples, with this one's weights: --init "
-          "{}",
+          "Put the files back as they were; or begin a new run on these samples, with this one's weights: "
+          "--init {}",
           asked_.config.data, asked_.folder);
     }
     if (changed(begun.model_hash, model_hash)) {
       return invalid(
           "the model's file in {} is not the one that this run was begun with. Put it back; or begin a new "
-          "run "
-          "with this one's weights: --model FILE --init {}",
+          "run with this one's weights: --model FILE --init {}",
           asked_.folder, asked_.folder);
     }
     // Who names the model's file once more means the one that it was.
@@ -213,14 +256,14 @@ class CoordinatorProcess {
     if (hash.empty() || hash == begun.model_hash) return {};
     return invalid(
         "{} is not the model that this run was begun with, of which {} has a copy. To go on with that one, "
-        "leave "
-        "--model out; or begin a new run with this one's weights: --init {}",
+        "leave --model out; or begin a new run with this one's weights: --init {}",
         file, asked_.folder, asked_.folder);
   }
 
-  Status start_nodes(std::uint16_t port) {
+  Status start_nodes(const RunFolder& folder, std::uint16_t port) {
+    W5XDE_TRY(const Route route, Route::to_owner(folder.path(), {"127.0.0.1", port}));
     return host_->start_nodes({.count = options_.nodes,
-                               .address = {"127.0.0.1", port},
+                               .route = route,
                                .name = "node",
                                .device = options_.device,
                                .cores = options_.cores,
@@ -256,6 +299,11 @@ class CoordinatorProcess {
 
   Result<std::unique_ptr<Coordinator>> listen(const Address& address, const RunFolder& folder) {
     const Listen listen = [&](Listener::Accepted accepted) -> Result<std::unique_ptr<Listener>> {
+      if (protection_) {
+        accepted = [accepted = std::move(accepted), tls = protection_->tls](std::unique_ptr<Stream> stream) {
+          accepted(tls.wrap(std::move(stream)));
+        };
+      }
       return listen_tcp(loop_, address, {}, std::move(accepted));
     };
     auto coordinator = Coordinator::start(
@@ -263,7 +311,8 @@ class CoordinatorProcess {
         {.run = folder.path().filename().string(),
          .config = asked_.config,
          .nodes_awaited = std::max(1u, options_.nodes > 0 ? options_.nodes : options_.nodes_awaited),
-         .threads = std::max(1u, std::thread::hardware_concurrency()) - 1},
+         .threads = std::max(1u, std::thread::hardware_concurrency()) - 1,
+         .access = access_ ? &*access_ : nullptr},
         folder, log_);
     if (coordinator.ok()) return coordinator;
     return std::move(coordinator)
@@ -324,15 +373,21 @@ class CoordinatorProcess {
     std::string command = fmt::format("w5xde {} {}", options_.nodes > 0 ? "train" : "serve", run);
     if (options_.nodes > 0) command += fmt::format(" --nodes {}", options_.nodes);
     if (options_.listen != CoordinatorCommand().listen) command += " --listen " + options_.listen;
-    return command + (options_.insecure ? " --insecure" : "");
+    const CertificateFlags& own = options_.certificates;
+    if (!own.certificate.empty())
+      command += fmt::format(" --certificate {} --key {}", own.certificate, own.key);
+    if (!own.authority.empty()) command += " --authority " + own.authority;
+    return command + (options_.insecure ? " --insecure" : "") + (options_.tls ? " --tls" : "");
   }
 
   void invite_nodes(Coordinator& coordinator) {
     if (options_.nodes > 0 || coordinator.outcome() || stopped_) return;
-    if (invitation_.due(!coordinator.status().nodes.empty(), loop_.now())) {
-      Address address = coordinator.address();
-      if (address.host == "0.0.0.0" || address.host == "::") address.host = host_name();
-      log_.normal("waiting for nodes; join with: w5xde join {}", address.to_string());
+    if (join_hint_.due(!coordinator.status().nodes.empty(), loop_.now())) {
+      const std::string how =
+          protection_
+              ? fmt::format("the invitation that was printed, or one of `w5xde invite {}`", asked_.folder)
+              : "w5xde join " + address_for_others(coordinator.address()).to_string();
+      log_.normal("waiting for nodes; join with: {}", how);
     }
     loop_.after(kNodesWatchedEvery, [this, &coordinator] { invite_nodes(coordinator); });
   }
@@ -357,9 +412,11 @@ class CoordinatorProcess {
   std::vector<BatchTrial> trials_;  // where the batch was measured
   bool has_begun_ = false;          // until then nothing of a new run is worth keeping
   bool stopped_ = false;
-  Invitation invitation_;
-  std::optional<Error> local_end_;   // why the last node of this machine ended
-  std::optional<Error> nodes_lost_;  // the same, and nobody else was in
+  JoinHint join_hint_;
+  std::optional<Protection> protection_;  // none: without TLS
+  std::optional<AccessControl> access_;   // likewise
+  std::optional<Error> local_end_;        // why the last node of this machine ended
+  std::optional<Error> nodes_lost_;       // the same, and nobody else was in
 };
 
 }  // namespace
@@ -369,8 +426,15 @@ void add_coordinator_flags(CLI::App& command, CoordinatorCommand& options) {
   add_settings(command, options.given);
   command
       .add_flag("--insecure", options.insecure,
-                "Listen beyond this machine, although anyone who reaches the port can join")
+                "Listen beyond this machine without TLS: whoever reaches the port can join")
       ->group(kPoolGroup);
+  command
+      .add_flag("--tls", options.tls,
+                "Encrypt, and let in only who was invited, on this machine too; elsewhere that is always so")
+      ->group(kPoolGroup);
+  add_certificate_flags(
+      command, options.certificates,
+      "Let in only nodes with a certificate that leads to one of these, PEM; they need no invitation");
   command.add_option("--engine", options.engine, "The engine's shared library")->group(kPoolGroup);
   command.add_option("--json", options.json, "Write the summary to this file too")->group(kRecordingGroup);
   add_log_flag(command, options.log);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "commands/command.h"
+#include "local_pool/route.h"
 #include "settings.h"
 #include "w5xde/result.h"
 
@@ -17,6 +18,8 @@ struct CoordinatorCommand {
   unsigned nodes_awaited = 1;
   std::string listen = "127.0.0.1:0";
   bool insecure = false;
+  bool tls = false;  // on this machine too
+  CertificateFlags certificates;
   std::string engine;
   std::string device = "auto";
   std::string json;

@@ -60,8 +60,9 @@ static void from_json(const json& in, ModelOptions& model) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::NewRun, model, model_file, seed, init, train, frozen_file,
                                    data, data_fingerprint, batch, checkpoint)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Address, host, port)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, address, name, device, cores, model_cache,
-                                   attempts_max, progress_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Route, address, invitation, certificate, key, authority)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Nodes, count, route, accepted, name, device, cores,
+                                   model_cache, attempts_max, progress_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineHost::Work, run, batches, why_left)
 
 namespace {
@@ -252,38 +253,44 @@ class HostProcess {
     if (pid > 0) children_[pid] = node;
   }
 
+  JoinOptions join_options(unsigned number) const {
+    Machine machine = Machine::here();
+    if (nodes_->cores > 0) machine.cores = std::min<std::uint32_t>(machine.cores, nodes_->cores);
+    JoinOptions options{.address = nodes_->route.address,
+                        .node = {.name = fmt::format("{}-{}", nodes_->name, number),
+                                 .threads = options_.threads,
+                                 .device = nodes_->device,
+                                 .machine = machine,
+                                 .model_cache = nodes_->model_cache,
+                                 .accepted = nodes_->accepted},
+                        .attempts_max = nodes_->attempts_max};
+    options.node.make_engine = [this](const ModelOptions& model, const std::filesystem::path& file) {
+      return library_->make(model, file);
+    };
+    return options;
+  }
+
   [[noreturn]] void run_node(unsigned number) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     close(socket_);
     close(ended_);
     close(reports_[0]);
-    Machine machine = Machine::here();
-    if (nodes_->cores > 0) machine.cores = std::min<std::uint32_t>(machine.cores, nodes_->cores);
-    JoinOptions join_options{.address = nodes_->address,
-                             .node = {.name = fmt::format("{}-{}", nodes_->name, number),
-                                      .threads = options_.threads,
-                                      .device = nodes_->device,
-                                      .machine = machine,
-                                      .model_cache = nodes_->model_cache},
-                             .attempts_max = nodes_->attempts_max};
-    join_options.node.make_engine = [this](const ModelOptions& model, const std::filesystem::path& file) {
-      return library_->make(model, file);
-    };
+    JoinOptions options = join_options(number);
     // A report that finds no room is followed by another.
     const auto report = [this](json what) {
       what["pid"] = getpid();
       send_packet(reports_[1], what, MSG_DONTWAIT);
     };
-    join_options.on_progress = [&report](const Contributed& done) {
+    options.on_progress = [&report](const Contributed& done) {
       report({{"run", done.run}, {"batches", done.batches}});
     };
     int code = 0;
     {
       const Log log(options_.log);
-      if (const auto why = join(join_options, log); why.ok()) {
+      if (const auto why = join_over(nodes_->route, options, log); why.ok()) {
         report({{"why_left", *why}});
       } else {
-        log.error("{}: {}", join_options.node.name, why.error().message);
+        log.error("{}: {}", options.node.name, why.error().message);
         report(json_of(why.error()));
         code = kFirstErrorCode + static_cast<int>(why.error().kind);
       }

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "data/dataset.h"
 #include "learn/engine_library.h"
-#include "net/address.h"
+#include "local_pool/route.h"
 #include "record/summary.h"
 #include "run/run_config.h"
 #include "w5xde/result.h"
@@ -60,8 +60,9 @@ class EngineHost {
 
   struct Nodes {
     unsigned count = 1;
-    Address address;
-    std::string name;  // nodes are NAME-1, NAME-2, …
+    Route route;
+    std::vector<std::string> accepted;  // the SHA-256 of model files that may run here however they came
+    std::string name;                   // nodes are NAME-1, NAME-2, …
     std::string device = "auto";
     unsigned cores = 0;  // of the machine's, for all of them; 0: all it has
     std::filesystem::path model_cache;

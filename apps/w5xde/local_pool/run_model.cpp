@@ -4,7 +4,7 @@
 
 #include "base/errors.h"
 #include "base/file.h"
-#include "base/hash.h"
+#include "net/crypto.h"
 
 namespace w5xde {
 
@@ -34,7 +34,7 @@ Result<std::string> hash_of_first(std::initializer_list<std::filesystem::path> f
   for (const auto& file : files) {
     if (!std::filesystem::is_regular_file(file)) continue;
     W5XDE_TRY(const MappedFile mapped, MappedFile::open(file));
-    return hash128_hex(mapped.bytes());
+    return sha256_hex(mapped.bytes());
   }
   return std::string();
 }

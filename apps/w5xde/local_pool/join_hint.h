@@ -8,7 +8,7 @@ namespace w5xde {
 
 // When a coordinator alone says how to join it: as it begins, when its last node has left, and again and
 // again while nobody is in.
-class Invitation {
+class JoinHint {
  public:
   static constexpr Duration kEvery = std::chrono::seconds(30);
 

@@ -1,8 +1,8 @@
-#include "local_pool/invitation.h"
+#include "local_pool/join_hint.h"
 
 namespace w5xde {
 
-bool Invitation::due(bool somebody_is_in, Instant now) {
+bool JoinHint::due(bool somebody_is_in, Instant now) {
   if (somebody_is_in) {
     said_.reset();
     return false;
