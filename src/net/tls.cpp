@@ -36,9 +36,11 @@ std::string reasons() {
   return text;
 }
 
-// Whether the other side ended the handshake: its alert says why.
-bool is_alert(unsigned long code) {
-  return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET;
+// Whether the other side has refused this one: its alert says why. It may come behind the handshake, which a
+// client ends first. One about a damaged record is no refusal.
+bool is_refusal(unsigned long code) {
+  return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET &&
+         ERR_GET_REASON(code) != SSL_R_SSLV3_ALERT_BAD_RECORD_MAC;
 }
 
 class TlsStream final : public Stream {
@@ -73,10 +75,8 @@ class TlsStream final : public Stream {
       SSL_set_tlsext_host_name(ssl_, wanted->name.c_str());
       SSL_set1_host(ssl_, wanted->name.c_str());
     }
-    // The client speaks first, even if it only wants to read. An error here is found by the first read or
-    // write.
-    SSL_do_handshake(ssl_);
-    ERR_clear_error();
+    // The client speaks first, even if it only wants to read. An error is kept for the first read or write.
+    if (const int result = SSL_do_handshake(ssl_); result != 1) (void)wants_after(result);
   }
   ~TlsStream() override {
     *self_ = nullptr;
@@ -188,8 +188,10 @@ class TlsStream final : public Stream {
           "in "
           "between; ask for a new invitation",
           peer());
-    const bool refused = SSL_is_init_finished(ssl_) == 0 || is_alert(ERR_peek_error());
-    const std::string text = "TLS with " + peer() + ": " + reasons();
+    const bool refused = SSL_is_init_finished(ssl_) == 0 || is_refusal(ERR_peek_error());
+    std::string text = "TLS with " + peer() + ": " + reasons();
+    if (const long wrong = SSL_get_verify_result(ssl_); wrong != X509_V_OK)
+      text += fmt::format(" ({})", X509_verify_cert_error_string(wrong));
     // Behind the handshake, bytes that do not fit are damaged on their way.
     return refused ? incompatible(text) : corrupt(text);
   }

@@ -180,6 +180,24 @@ TEST_F(TlsTest, a_client_is_told_that_its_server_speaks_no_tls) {
   EXPECT_TRUE(plain.why().starts_with("incompatible: the other side speaks TLS")) << plain.why();
 }
 
+TEST_F(TlsTest, what_is_wrong_with_the_first_bytes_is_said_also_if_they_were_there_before_it_began) {
+  auto [near, far] = make_memory_streams(loop_, 64 * 1024);
+  const std::string noise = "HTTP/1.1 400 Bad Request\r\n\r\n";
+  const iovec out{const_cast<char*>(noise.data()), noise.size()};
+  ASSERT_TRUE(far->write({&out, 1}).ok());
+  auto stream = pinned("certificate").wrap(std::move(near));
+  char byte = 0;
+  const iovec in{&byte, 1};
+  const auto read = stream->read({&in, 1});
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().kind, ErrorKind::incompatible);
+  EXPECT_NE(read.error().message.find("wrong version number"), std::string::npos) << read.error().message;
+}
+
+TEST_F(TlsTest, a_certificate_that_is_refused_is_refused_for_a_reason_in_words) {
+  expect_refusal(exchange(chained("certificate.pem", "somebody-else")), "hostname mismatch");
+}
+
 TEST_F(TlsTest, bytes_that_are_neither_are_refused) {
   auto [near, far] = make_memory_streams(loop_, 64 * 1024);
   auto stream = server().wrap(std::move(near));

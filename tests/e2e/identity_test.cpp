@@ -8,6 +8,7 @@
 #include <functional>
 #include <sstream>
 
+#include "base/hex.h"
 #include "net/identity.h"
 #include "net/invitation.h"
 #include "pool.h"
@@ -122,11 +123,16 @@ TEST_F(IdentityTest, keys_and_invitations_are_their_owner_s_alone_and_in_no_log_
   EXPECT_EQ(mode_of(pool_.folder() / "desk/w5xde"), 0700u);
   EXPECT_EQ(mode_of(pool_.folder() / "desk/w5xde/identity.pem"), 0600u);
   const std::string secret = invitation_.substr(invitation_.rfind('/') + 1);
+  const std::string digits = hex_text(parse_invitation(invitation_)->secret);
   const std::string& said = coordinator.said();
+  EXPECT_EQ(said.find(digits), std::string::npos);
   EXPECT_EQ(said.find(secret), said.rfind(secret)) << "printed once, for the terminal";
   for (const auto& entry : fs::recursive_directory_iterator(pool_.run())) {
     if (!entry.is_regular_file()) continue;
-    EXPECT_EQ(content_of(entry.path()).find(secret), std::string::npos) << entry.path();
+    const std::string content = content_of(entry.path());
+    EXPECT_EQ(content.find(secret), std::string::npos) << entry.path();
+    const bool is_the_list = entry.path().filename() == "invitations.json";
+    EXPECT_EQ(content.find(digits) != std::string::npos, is_the_list) << entry.path();
   }
 }
 

@@ -120,31 +120,25 @@ class CoordinatorProcess {
 
   Result<ExitCode> run() {
     W5XDE_TRY(const Address address, parse_address(options_.listen));
-    W5XDE_TRY(const bool with_tls, needs_tls(options_, address));
     W5XDE_TRY(const RunData data, open_data(asked_.config, &log_));
     const auto missing = missing_folders(asked_.folder);
     W5XDE_TRY(const RunFolder folder, RunFolder::open(asked_.folder));
-    auto code = run_in(folder, {address, with_tls}, data);
+    auto code = run_in(folder, address, data);
     // While the folder is this process's.
     if (!code.ok() && !has_begun_) remove_new_folders(missing);
     return code;
   }
 
  private:
-  struct Door {
-    Address address;
-    bool with_tls = false;
-  };
-  Result<ExitCode> run_in(const RunFolder& folder, const Door& door, const RunData& data) {
+  Result<ExitCode> run_in(const RunFolder& folder, const Address& address, const RunData& data) {
     if (asked_.resumed) {
       W5XDE_TRY(const bool finished, says_finished(folder, data));
       if (finished) return kSuccess;
     }
-    if (asked_.config.normalize_measured) W5XDE_CHECK(measure_channels(data));
-    if (asked_.config.batch_measured) W5XDE_CHECK(measure_batch(data));
+    W5XDE_CHECK(protect(address, folder));
+    W5XDE_CHECK(measure(data));
     W5XDE_CHECK(write_run_toml(folder.run_toml(), asked_.config));
-    if (door.with_tls) W5XDE_CHECK(protect(folder));
-    W5XDE_TRY(auto coordinator, listen(door.address, folder));
+    W5XDE_TRY(auto coordinator, listen(address, folder));
     const Signals signals(loop_, {SIGINT, SIGTERM}, [&](int) {
       if (coordinator->stopped_early()) loop_.stop();
       coordinator->stop("stopped");
@@ -161,7 +155,9 @@ class CoordinatorProcess {
     return train(*coordinator, folder, std::move(material));
   }
 
-  Status protect(const RunFolder& folder) {
+  Status protect(const Address& address, const RunFolder& folder) {
+    W5XDE_TRY(const bool with_tls, needs_tls(options_, address));
+    if (!with_tls) return {};
     W5XDE_TRY(protection_, Protection::of(folder, options_.certificates));
     access_.emplace(loop_,
                     AccessControl::Options{.guest_list = folder.invitations(),
@@ -269,6 +265,11 @@ class CoordinatorProcess {
                                .cores = options_.cores,
                                .model_cache = default_model_cache(),
                                .attempts_max = kLocalAttemptsMax});
+  }
+
+  Status measure(const RunData& data) {
+    if (asked_.config.normalize_measured) W5XDE_CHECK(measure_channels(data));
+    return asked_.config.batch_measured ? measure_batch(data) : Status();
   }
 
   Status measure_channels(const RunData& data) {
