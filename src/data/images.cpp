@@ -103,6 +103,7 @@ class ImageFolder final : public Dataset {
   std::span<const Field> inputs() const override { return {&input_, 1}; }
   const Field& targets() const override { return target_; }
   std::uint32_t classes() const override { return classes_; }
+  bool gathers_slowly() const override { return true; }
 
   Status gather(std::span<const std::uint32_t> numbers, std::span<const MutableBytes> inputs,
                 MutableBytes targets) const override {
