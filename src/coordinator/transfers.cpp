@@ -42,7 +42,7 @@ bool Transfers::uses_cache(const Session& session) const {
   return pool_.samples.uses_cache(session.is_local(), session.connection().incoming_bytes_per_second());
 }
 
-std::vector<Grant> Transfers::with_samples(std::vector<Grant> leased) {
+std::vector<Grant> Transfers::with_samples(const std::vector<Grant>& leased) {
   std::vector<Grant> here, wait;
   const auto look_at = [&](const Grant& grant) {
     Session& session = pool_.sessions.at(grant.node);

@@ -39,7 +39,7 @@ class Transfers {
 
   // Those of the leases whose samples are here. The others wait, in their order for each node, and come with
   // a later call; those that are void meanwhile never do.
-  std::vector<Grant> with_samples(std::vector<Grant> leased);
+  std::vector<Grant> with_samples(const std::vector<Grant>& leased);
   // The samples of a lease, as this node needs them. An error is the data's.
   Result<Batch> make_batch(Session& session, const Grant& grant);
   // A lease, and before it the parameters that it is computed with, where the node lacks them.
