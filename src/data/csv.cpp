@@ -272,9 +272,14 @@ Array targets_of(const Column& label, const Place& place) {
   return array_of(name, std::move(values), DType::f32, shape);
 }
 
-// "kind: flat, house, villa"; in the order in which they are numbered, or stand side by side as inputs.
-std::vector<std::string> legend_of(const std::vector<Column>& columns) {
-  std::vector<std::string> lines;
+// The columns that are inputs, in their order. Then "kind: flat, house, villa" for each category, in the
+// order in which its texts are numbered, or stand side by side as inputs.
+std::vector<std::string> legend_of(const std::vector<Column>& columns, const Place& place) {
+  std::vector<std::string> names;
+  for (const Column& column : columns) {
+    if (column.name != place.label) names.push_back(column.name);
+  }
+  std::vector<std::string> lines = {fmt::format("columns: {}", fmt::join(names, ", "))};
   for (const Column& column : columns) {
     if (!*column.is_category) continue;
     std::vector<std::string> texts;
@@ -318,7 +323,7 @@ Result<SharedDataset> open_csv(std::string_view place, const TellProgress& progr
   std::vector<Array> all;
   all.push_back(std::move(inputs));
   W5XDE_TRY(SharedDataset arrays, make_array_dataset(std::move(all), std::move(targets)));
-  return SharedDataset(std::make_shared<Table>(std::move(arrays), legend_of(columns)));
+  return SharedDataset(std::make_shared<Table>(std::move(arrays), legend_of(columns, parsed)));
 }
 
 }  // namespace w5xde

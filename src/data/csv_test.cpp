@@ -53,12 +53,26 @@ TEST_F(CsvTest, numbers_are_one_input_each_and_categories_one_for_each_text) {
 TEST_F(CsvTest, a_table_with_other_texts_is_not_alike) {
   const std::string whole = "age,city,rent\n30,Rome,yes\n41.5,Bonn,no\n-2,Rome,yes\n";
   const auto trained = open(whole, "?label=rent").value();
-  EXPECT_EQ(trained->legend(), (std::vector<std::string>{"city: Bonn, Rome", "rent: no, yes"}));
+  EXPECT_EQ(trained->legend(),
+            (std::vector<std::string>{"columns: age, city", "city: Bonn, Rome", "rent: no, yes"}));
   EXPECT_TRUE(check_alike(*trained, *open(whole, "?label=rent").value()).ok());
   const auto other = open("age,city,rent\n30,Rome,yes\n41.5,Zug,no\n", "?label=rent").value();
   EXPECT_NE(
       check_alike(*trained, *other).error().message.find("there 'city: Bonn, Rome', here 'city: Rome, Zug'"),
       std::string::npos);
+}
+
+TEST_F(CsvTest, a_table_whose_columns_stand_in_another_order_is_not_alike) {
+  const auto trained = open("age,size,y\n30,2,0\n41,1,1\n", "?label=y").value();
+  const auto other = open("size,age,y\n2,30,0\n1,41,1\n", "?label=y").value();
+  EXPECT_NE(check_alike(*trained, *other)
+                .error()
+                .message.find("there 'columns: age, size', here 'columns: size, age'"),
+            std::string::npos);
+  const auto words = open("age,size,y\n30,2,no\n41,1,yes\n", "?label=y").value();
+  EXPECT_NE(check_alike(*words, *trained).error().message.find("in training samples alone: 'y: no, yes'"),
+            std::string::npos);
+  EXPECT_FALSE(check_alike(*trained, *words).ok());
 }
 
 TEST_F(CsvTest, a_label_of_numbers_with_a_fraction_is_a_value) {

@@ -45,8 +45,8 @@ class Dataset {
   // classes.
   virtual std::uint32_t classes() const = 0;
 
-  // What its numbers stand for, where its files say it in words: a line for each class or category,
-  // "kind: flat, house, villa". Sets with different lines are not alike.
+  // What its numbers stand for, where its files say it in words: the columns in their order, then a line for
+  // each class or category, "kind: flat, house, villa". Sets with different lines are not alike.
   virtual std::vector<std::string> legend() const { return {}; }
 
   // Whether gather() takes milliseconds a sample, because it decodes. Such samples are gathered beside the

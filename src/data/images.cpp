@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include "base/errors.h"
 #include "base/file.h"
 
@@ -90,8 +92,8 @@ Result<Size> size_of_picture(const fs::path& path, Bytes bytes) {
 
 class ImageFolder final : public Dataset {
  public:
-  ImageFolder(std::vector<Picture> pictures, std::uint32_t classes, Size size, int side)
-      : pictures_(std::move(pictures)), classes_(classes), side_(side) {
+  ImageFolder(std::vector<Picture> pictures, std::vector<std::string> classes, Size size, int side)
+      : pictures_(std::move(pictures)), classes_(std::move(classes)), side_(side) {
     const int height = side > 0 ? side : size.height, width = side > 0 ? side : size.width;
     input_ = {.name = "inputs",
               .dtype = DType::u8,
@@ -102,7 +104,10 @@ class ImageFolder final : public Dataset {
   std::uint64_t samples() const override { return pictures_.size(); }
   std::span<const Field> inputs() const override { return {&input_, 1}; }
   const Field& targets() const override { return target_; }
-  std::uint32_t classes() const override { return classes_; }
+  std::uint32_t classes() const override { return static_cast<std::uint32_t>(classes_.size()); }
+  std::vector<std::string> legend() const override {
+    return {fmt::format("classes: {}", fmt::join(classes_, ", "))};
+  }
   bool gathers_slowly() const override { return true; }
 
   Status gather(std::span<const std::uint32_t> numbers, std::span<const MutableBytes> inputs,
@@ -152,7 +157,7 @@ class ImageFolder final : public Dataset {
   }
 
   std::vector<Picture> pictures_;
-  std::uint32_t classes_;
+  std::vector<std::string> classes_;
   int side_;
   Field input_;
   Field target_{.name = "targets", .dtype = DType::i32, .shape = {}};
@@ -198,8 +203,10 @@ Result<SharedDataset> open_images(std::string_view place, Split split, const Tel
     for (const fs::path& file : files) pictures.push_back({file, label});
   }
   W5XDE_TRY(const Size size, check(pictures, parsed.side, progress));
-  return SharedDataset(std::make_shared<ImageFolder>(
-      std::move(pictures), static_cast<std::uint32_t>(classes.size()), size, parsed.side));
+  std::vector<std::string> names;
+  for (const fs::path& folder : classes) names.push_back(folder.filename().string());
+  return SharedDataset(
+      std::make_shared<ImageFolder>(std::move(pictures), std::move(names), size, parsed.side));
 }
 
 }  // namespace w5xde

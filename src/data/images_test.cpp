@@ -109,6 +109,16 @@ TEST_F(ImagesTest, grey_pictures_have_one_plane) {
   EXPECT_EQ(gather(*data, {0}).inputs, std::vector<std::byte>(4, std::byte{7}));
 }
 
+TEST_F(ImagesTest, folders_with_other_classes_are_not_alike) {
+  for (const char* name : {"one/cat/1.png", "one/dog/1.png", "two/cat/1.png", "two/cow/1.png"})
+    write_png(name, 2, 2, 1);
+  const auto one = open("/one").value(), two = open("/two").value();
+  EXPECT_TRUE(check_alike(*one, *open("/one").value()).ok());
+  EXPECT_NE(
+      check_alike(*one, *two).error().message.find("there 'classes: cat, dog', here 'classes: cat, cow'"),
+      std::string::npos);
+}
+
 TEST_F(ImagesTest, what_cannot_be_read_is_named) {
   EXPECT_NE(error_of().find("has no folders"), std::string::npos);
   std::filesystem::create_directories(folder_ / "empty");
