@@ -99,6 +99,31 @@ TEST_F(CsvTest, quotes_hold_commas_quotes_and_ends_of_lines) {
             std::string::npos);
 }
 
+TEST_F(CsvTest, lines_may_end_with_a_carriage_return_alone) {
+  const auto data = open("x,y\r1,0\r2,1\r", "?label=y").value();
+  EXPECT_EQ(rows_of<std::int64_t>(*data).inputs, (std::vector<float>{1, 2}));
+}
+
+TEST_F(CsvTest, a_column_of_numbers_whose_first_value_is_missing_does_not_become_a_category) {
+  for (const std::string missing : {"nan", "NA", "null"}) {
+    const std::string table = "x,y\n" + missing + ",0\n" + missing + ",1\n2.5,1\n";
+    EXPECT_NE(
+        error_of(table, "?label=y").find("line 2, column 'x': '" + missing + "' is no number, and line 4"),
+        std::string::npos);
+    EXPECT_EQ(open(table, "?label=y&categories=x").value()->inputs()[0].shape, Shape{2});
+  }
+  EXPECT_EQ(open("x,y\nNA,0\nEU,1\n", "?label=y").value()->inputs()[0].shape, Shape{2}) << "North America";
+}
+
+TEST_F(CsvTest, a_table_that_would_take_too_much_memory_is_refused_with_its_widest_column) {
+  std::string table = "name,size,y\n";
+  for (int row = 0; row < 270'000; ++row) table += "n" + std::to_string(row % 4096) + ",s,0\n";
+  const std::string error = error_of(table, "?label=y");
+  EXPECT_NE(error.find("270000 rows of 4097 inputs, which take 5 GiB"), std::string::npos) << error;
+  EXPECT_NE(error.find("'name' has the most texts, 4096"), std::string::npos) << error;
+  EXPECT_NE(error.find("drop=name"), std::string::npos);
+}
+
 TEST_F(CsvTest, a_bad_value_is_named_by_line_and_column) {
   EXPECT_NE(error_of("x,y\n1,0\n\n2,1\nmany,0\n", "?label=y").find("line 5, column 'x': 'many' is no number"),
             std::string::npos);
