@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace w5xde {
 
@@ -101,7 +102,26 @@ Status Batches::fill(Stock& stock, ThreadPool* pool) {
   return {};
 }
 
+void Batches::gather_beside(Loop& loop, std::function<void()> gathered) {
+  if (!dataset_->gathers_slowly()) return;
+  gathered_ = std::make_unique<GatheredSlots>(dataset_, options_, loop, pool_, std::move(gathered));
+}
+
+bool Batches::ready(std::uint64_t first, std::uint32_t count, Work work, const KeptSamples* kept) {
+  if (!gathered_) return true;
+  bool all = true;
+  for (std::uint64_t slot = first; slot < first + count; ++slot) {
+    const bool has_all = kept != nullptr && std::ranges::all_of(sampler_.samples_of(slot), [&](auto number) {
+                           return kept->has(work, number);
+                         });
+    // All of them are asked for, so that they come one after the other.
+    if (!has_all) all = gathered_->want(slot) && all;
+  }
+  return all;
+}
+
 void Batches::prepare(std::uint64_t first, std::uint32_t count) {
+  if (gathered_) return gathered_->prepare(first, first + count);
   if (count == 0 || stocks_.contains(first)) return;
   Stock stock = stock_of(first, count);
   if (stock.samples * dataset_->sample_bytes() > kStockBytesMax) return;
@@ -128,13 +148,76 @@ Result<Batch> Batches::make_lacking(std::uint64_t first, std::uint32_t count, Wo
   const auto memory = take_memory();
   const MutableBytes bytes = memory->take(payload_bytes_of(batch.tensors));
   const Places places(batch.tensors, bytes.data());
-  W5XDE_CHECK(dataset_->gather(lacking, places.inputs(), places.targets()));
+  if (gathered_) {
+    W5XDE_CHECK(gather_lacking(first, batch, places.tensors));
+  } else {
+    W5XDE_CHECK(dataset_->gather(lacking, places.inputs(), places.targets()));
+  }
+  batch.payload = views_of(batch.tensors, bytes);
+  batch.memory = memory;
+  return batch;
+}
+
+// Those of the batch's samples that the node has not got, from slots that were gathered beside the loop.
+Status Batches::gather_lacking(std::uint64_t first, const Batch& batch,
+                               std::span<const MutableBytes> tensors) {
+  std::vector<MutableBytes> left(tensors.begin(), tensors.end());
+  std::size_t next = 0;
+  for (const std::uint32_t samples : batch.slot_samples) {
+    const auto slot = gathered_->take(first++);
+    if (slot) W5XDE_CHECK(Status(slot->status));
+    for (std::size_t at = 0; at < samples; ++at, ++next) {
+      const SampleNumber& number = batch.numbers[next];
+      if (number.kind == SampleNumber::Kind::kept) continue;
+      std::vector<MutableBytes> row;
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        const std::uint64_t bytes =
+            (i + 1 < left.size() ? dataset_->inputs()[i] : dataset_->targets()).sample_bytes();
+        row.push_back(left[i].first(bytes));
+        left[i] = left[i].subspan(bytes);
+        if (slot) std::memcpy(row[i].data(), slot->tensors[i].data() + at * bytes, bytes);
+      }
+      if (slot) continue;
+      W5XDE_CHECK(dataset_->gather({&number.number, 1}, std::span(row).first(row.size() - 1), row.back()));
+    }
+  }
+  return {};
+}
+
+std::optional<Result<Batch>> Batches::make_gathered(std::uint64_t first, std::uint32_t count) {
+  std::vector<std::shared_ptr<const GatheredSlots::Slot>> slots;
+  Batch batch;
+  std::uint64_t samples = 0;
+  for (std::uint64_t slot = first; slot < first + count; ++slot) {
+    slots.push_back(gathered_->take(slot));
+    if (!slots.back()) return std::nullopt;
+    if (!slots.back()->status.ok()) return slots.back()->status.error();
+    batch.slot_samples.push_back(sampler_.count_of(slot));
+    samples += batch.slot_samples.back();
+  }
+  batch.tensors = describe(samples);
+  if (count == 1) {  // which may be large: it is not copied
+    for (std::size_t i = 0; i < batch.tensors.size(); ++i)
+      batch.payload.emplace_back(slots[0]->tensors[i], batch.tensors[i].dtype, batch.tensors[i].shape);
+    batch.memory = slots[0];
+    return batch;
+  }
+  const auto memory = take_memory();
+  const MutableBytes bytes = memory->take(payload_bytes_of(batch.tensors));
+  const Places places(batch.tensors, bytes.data());
+  for (std::size_t i = 0; i < batch.tensors.size(); ++i) {
+    std::byte* to = places.tensors[i].data();
+    for (const auto& slot : slots) to = std::ranges::copy(slot->tensors[i], to).out;
+  }
   batch.payload = views_of(batch.tensors, bytes);
   batch.memory = memory;
   return batch;
 }
 
 Result<Batch> Batches::make(std::uint64_t first, std::uint32_t count) {
+  if (gathered_) {
+    if (auto made = make_gathered(first, count)) return *std::move(made);
+  }
   Stock wanted = stock_of(first, count);
   auto holds = stocks_.upper_bound(first);
   const bool prepared = holds != stocks_.begin() && wanted.end <= (--holds)->second.end;
@@ -164,6 +247,9 @@ Result<std::optional<Batches::NotFinite>> Batches::first_not_finite(std::uint64_
     }
     return true;
   };
+  const TensorList tensors = describe(1);
+  if (std::ranges::count(tensors, DType::f32, &TensorDescriptor::dtype) == 0)
+    return std::optional<NotFinite>();
   for (std::uint64_t slot = first; slot < first + count; ++slot) {
     W5XDE_TRY(const Batch batch, make(slot, 1));
     const auto numbers = sampler_.samples_of(slot);

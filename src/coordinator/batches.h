@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/thread_pool.h"
+#include "coordinator/gathered_slots.h"
 #include "coordinator/kept_samples.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
@@ -37,10 +39,17 @@ class Batches {
  public:
   // `pool` may be null.
   Batches(std::shared_ptr<const Dataset> dataset, const Sampler::Options& options, ThreadPool* pool = nullptr)
-      : dataset_(std::move(dataset)), sampler_(options), pool_(pool) {}
+      : dataset_(std::move(dataset)), options_(options), sampler_(options), pool_(pool) {}
   ~Batches();
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
+
+  // Where the data set gathers slowly: beside this loop from now on. `gathered` is called when there is more
+  // of what ready() was asked for.
+  void gather_beside(Loop& loop, std::function<void()> gathered);
+  // Whether these slots can be made at once, for a node with these samples where it is given. If not, their
+  // samples are gathered, before those that nobody waits for.
+  bool ready(std::uint64_t first, std::uint32_t count, Work work, const KeptSamples* kept);
 
   // Slots `first` … `first + count - 1`, counted from the run's first, will be wanted soon. A few such ranges
   // are kept, the latest; a range that is very large is not. If the data cannot be read, make() says so.
@@ -71,14 +80,19 @@ class Batches {
 
   Stock stock_of(std::uint64_t first, std::uint32_t count);
   Status fill(Stock& stock, ThreadPool* pool);
+  // Of slots that were gathered beside the loop; none where some were not.
+  std::optional<Result<Batch>> make_gathered(std::uint64_t first, std::uint32_t count);
+  Status gather_lacking(std::uint64_t first, const Batch& batch, std::span<const MutableBytes> tensors);
   TensorList describe(std::uint64_t samples) const;
   std::shared_ptr<AlignedBuffer> take_memory();
 
   std::shared_ptr<const Dataset> dataset_;
+  Sampler::Options options_;
   Sampler sampler_;
   ThreadPool* pool_;
   std::map<std::uint64_t, Stock> stocks_;             // prepared, by first slot
   std::vector<std::shared_ptr<AlignedBuffer>> made_;  // used again when nobody holds them
+  std::unique_ptr<GatheredSlots> gathered_;           // where the data set gathers slowly
 };
 
 }  // namespace w5xde

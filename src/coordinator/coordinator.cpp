@@ -48,7 +48,8 @@ Result<std::unique_ptr<Coordinator>> Coordinator::start(Loop& loop, const Listen
 Status Coordinator::begin(RunMaterial material) {
   const RunConfig& config = options_.config;
   const CheckpointInfo& from = material.checkpoint.info();
-  W5XDE_TRY(samples_, LeaseSamples::make(config, material.data, material.evaluation, &pool_));
+  const LeaseSamples::Beside beside{loop_, &pool_, [this] { pump(); }};
+  W5XDE_TRY(samples_, LeaseSamples::make(config, material.data, material.evaluation, beside));
   const bool shares = shares_memory(config, material.checkpoint, options_.shared_bytes_min);
   W5XDE_CHECK(training_.resume(material.checkpoint, samples_->sampler().slots_per_epoch(), shares));
   const Learner& learner = training_.learner();
@@ -172,7 +173,7 @@ void Coordinator::pump() {
   if (!running() || training_.busy() || failure_) return;
   // Each that waits for the gate is as large as the model.
   round_->pause_training(!gate_open() && training_.waiting() >= kWaitingPerNode * round_->nodes());
-  for (const Grant& grant : round_->grants(loop_.now())) {
+  for (const Grant& grant : transfers_->with_samples(round_->grants(loop_.now()))) {
     if (stopping()) stop_progress_ = loop_.now();  // it is for a step that is to be ended
     Session& session = sessions_.at(grant.node);
     auto batch = transfers_->make_batch(session, grant);

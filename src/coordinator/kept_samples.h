@@ -14,6 +14,12 @@ class KeptSamples {
  public:
   void set_bytes_max(std::uint64_t bytes) { bytes_max_ = bytes; }
 
+  // Whether it has been told to keep this one.
+  bool has(Work work, std::uint32_t number) const {
+    const std::vector<bool>& kept = kept_[static_cast<std::size_t>(work)];
+    return number < kept.size() && kept[number];
+  }
+
   SampleNumber::Kind kind_of(Work work, std::uint32_t number, std::uint64_t sample_bytes) {
     std::vector<bool>& kept = kept_[static_cast<std::size_t>(work)];
     if (kept.size() <= number) kept.resize(number + std::size_t{1});

@@ -1,5 +1,8 @@
 #include "coordinator/lease_samples.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "base/errors.h"
 
 namespace w5xde {
@@ -7,6 +10,8 @@ namespace w5xde {
 namespace {
 
 constexpr std::uint32_t kEvaluationBatch = 256;
+// Copying these takes a few milliseconds.
+constexpr std::uint64_t kTogetherBytesMax = 16 * kMiB;
 
 std::uint64_t first_slot_of(const Grant& grant, const StepSlots& steps) {
   return (grant.work == Work::train ? steps.first_slot_of(grant.step) : 0) + grant.block.first_slot;
@@ -17,16 +22,19 @@ std::uint64_t first_slot_of(const Grant& grant, const StepSlots& steps) {
 Result<std::unique_ptr<LeaseSamples>> LeaseSamples::make(const RunConfig& config,
                                                          const std::shared_ptr<const Dataset>& training,
                                                          std::shared_ptr<const Dataset> evaluation,
-                                                         ThreadPool* pool) {
-  std::unique_ptr<LeaseSamples> self(new LeaseSamples(config, training, pool));
+                                                         const Beside& beside) {
+  std::unique_ptr<LeaseSamples> self(new LeaseSamples(config, training, beside.pool));
   W5XDE_CHECK(self->check(config));
+  self->training_.gather_beside(beside.loop, beside.gathered);
   if (!evaluation) return self;
   const bool generic = config.transport.generic();
   const std::uint32_t batch = batch_that_fits(*evaluation, kEvaluationBatch, generic);
   self->evaluation_size_ = LeaseSize::of(*evaluation, batch, generic);
   const std::uint64_t samples = evaluation->samples();
   self->evaluation_.emplace(std::move(evaluation),
-                            Sampler::Options{.samples = samples, .batch = batch, .shuffle = false});
+                            Sampler::Options{.samples = samples, .batch = batch, .shuffle = false},
+                            beside.pool);
+  self->evaluation_->gather_beside(beside.loop, beside.gathered);
   return self;
 }
 
@@ -61,7 +69,13 @@ std::uint32_t LeaseSamples::evaluation_slots() const {
 }
 
 std::uint32_t LeaseSamples::slots_max(Work work) const {
-  return (work == Work::train ? size_ : evaluation_size_).slots_max(may_use_cache());
+  const LeaseSize& size = work == Work::train ? size_ : evaluation_size_;
+  const std::uint32_t slots = size.slots_max(may_use_cache());
+  if (!data_of(work).gathers_slowly()) return slots;
+  // What was gathered beside the loop is put together on it.
+  const std::uint64_t quick = kTogetherBytesMax / std::max<std::uint64_t>(size.payload_bytes_per_slot, 1);
+  return std::min(slots,
+                  std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(quick, 1, 1u << 31))));
 }
 
 bool LeaseSamples::uses_cache(bool local, double bytes_per_second) const {
@@ -83,14 +97,35 @@ Status LeaseSamples::check_finite(const StepSlots& steps, std::uint64_t step, Sl
 }
 
 Result<Batch> LeaseSamples::make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept) {
-  return batches_of(grant.work)
-      .make_lacking(first_slot_of(grant, steps), grant.block.slot_count, grant.work, kept);
+  W5XDE_TRY(Batch batch,
+            batches_of(grant.work)
+                .make_lacking(first_slot_of(grant, steps), grant.block.slot_count, grant.work, kept));
+  // Once nodes have all samples, none needs to be gathered any more.
+  const auto lacks = [](const SampleNumber& number) { return number.kind != SampleNumber::Kind::kept; };
+  if (data_of(grant.work).gathers_slowly() && std::ranges::any_of(batch.numbers, lacks))
+    prepare_after(grant, steps);
+  return batch;
+}
+
+bool LeaseSamples::ready(const Grant& grant, const StepSlots& steps, const KeptSamples* kept) {
+  return batches_of(grant.work).ready(first_slot_of(grant, steps), grant.block.slot_count, grant.work, kept);
+}
+
+// What comes behind it, to the end of the next step or of the evaluation.
+void LeaseSamples::prepare_after(const Grant& grant, const StepSlots& steps) {
+  const std::uint64_t next = first_slot_of(grant, steps) + grant.block.slot_count;
+  const bool train = grant.work == Work::train;
+  const std::uint64_t end = train ? steps.first_slot_of(grant.step + 2) : evaluation_slots();
+  if (next < end) batches_of(grant.work).prepare(next, static_cast<std::uint32_t>(end - next));
 }
 
 // A step's samples were put together when the step before was leased.
 Result<Batch> LeaseSamples::make_batch(const Grant& grant, const StepSlots& steps) {
-  if (grant.work == Work::train)
+  if (data_of(grant.work).gathers_slowly()) {
+    prepare_after(grant, steps);
+  } else if (grant.work == Work::train) {
     training_.prepare(steps.first_slot_of(grant.step + 1), steps.slots_of(grant.step + 1));
+  }
   return batches_of(grant.work).make(first_slot_of(grant, steps), grant.block.slot_count);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,11 +17,17 @@ namespace w5xde {
 // cached already. Loop thread only.
 class LeaseSamples {
  public:
+  // Where samples are gathered that take long.
+  struct Beside {
+    Loop& loop;
+    ThreadPool* pool;                // may be null
+    std::function<void()> gathered;  // called when there is more of what ready() was asked for
+  };
   // `evaluation` may be null. invalid when a single slot is larger than a node is sent at once.
   static Result<std::unique_ptr<LeaseSamples>> make(const RunConfig& config,
                                                     const std::shared_ptr<const Dataset>& training,
                                                     std::shared_ptr<const Dataset> evaluation,
-                                                    ThreadPool* pool);
+                                                    const Beside& beside);
 
   const Sampler& sampler() const { return training_.sampler(); }
   std::uint32_t evaluation_slots() const;  // 0: there are none
@@ -34,6 +41,9 @@ class LeaseSamples {
   // invalid, with its number, when a training sample of these slots has NaN or infinity. Reads them.
   Status check_finite(const StepSlots& steps, std::uint64_t step, SlotBlock block);
 
+  // Whether the lease can be made now; if not, what it lacks is gathered beside the loop. `kept`: of a node
+  // that caches samples.
+  bool ready(const Grant& grant, const StepSlots& steps, const KeptSamples* kept);
   // An error is the data's: it cannot be read.
   Result<Batch> make_batch(const Grant& grant, const StepSlots& steps);
   Result<Batch> make_lacking(const Grant& grant, const StepSlots& steps, KeptSamples& kept);
@@ -44,7 +54,11 @@ class LeaseSamples {
   bool may_use_cache() const {
     return transport_.sample_cache != SampleCaching::off && size_.fits_with_numbers();
   }
+  void prepare_after(const Grant& grant, const StepSlots& steps);
   Batches& batches_of(Work work) { return work == Work::train ? training_ : *evaluation_; }
+  const Dataset& data_of(Work work) const {
+    return (work == Work::train ? training_ : *evaluation_).dataset();
+  }
 
   const Transport transport_;
   const std::string name_;  // of the training data

@@ -42,6 +42,24 @@ bool Transfers::uses_cache(const Session& session) const {
   return pool_.samples.uses_cache(session.is_local(), session.connection().incoming_bytes_per_second());
 }
 
+std::vector<Grant> Transfers::with_samples(const std::vector<Grant>& leased) {
+  std::vector<Grant> here, wait;
+  const auto look_at = [&](const Grant& grant) {
+    Session& session = pool_.sessions.at(grant.node);
+    const KeptSamples* kept = uses_cache(session) ? &session.kept() : nullptr;
+    const bool ready = pool_.samples.ready(grant, pool_.round.step_slots(), kept);
+    // A node's leases stay in their order.
+    const bool overtakes = std::ranges::count(wait, grant.node, &Grant::node) > 0;
+    (ready && !overtakes ? here : wait).push_back(grant);
+  };
+  for (const Grant& grant : waiting_) {
+    if (pool_.round.holds(grant.node, grant.lease)) look_at(grant);
+  }
+  for (const Grant& grant : leased) look_at(grant);
+  waiting_ = std::move(wait);
+  return here;
+}
+
 Result<Batch> Transfers::make_batch(Session& session, const Grant& grant) {
   const StepSlots& steps = pool_.round.step_slots();
   return uses_cache(session) ? pool_.samples.make_lacking(grant, steps, session.kept())

@@ -37,6 +37,9 @@ class Transfers {
   const SharedProbe* memory_probe() const { return probe_ ? &*probe_ : nullptr; }
   void forget(NodeId node);
 
+  // Those of the leases whose samples are here. The others wait, in their order for each node, and come with
+  // a later call; those that are void meanwhile never do.
+  std::vector<Grant> with_samples(const std::vector<Grant>& leased);
   // The samples of a lease, as this node needs them. An error is the data's.
   Result<Batch> make_batch(Session& session, const Grant& grant);
   // A lease, and before it the parameters that it is computed with, where the node lacks them.
@@ -94,6 +97,7 @@ class Transfers {
   std::optional<SharedProbe> probe_;
   Broadcast broadcast_;
   std::optional<Broadcast> exact_;
+  std::vector<Grant> waiting_;             // leases whose samples are being gathered
   std::map<NodeId, Instant> catching_up_;  // are sent a version before they take part, and since when
 };
 

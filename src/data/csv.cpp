@@ -25,6 +25,8 @@ namespace {
 // More inputs than this are a column of names taken for a category.
 constexpr std::uint64_t kInputNumbersMax = 1 << 16;
 constexpr std::uint64_t kCategoriesMax = 4096;
+// Of all inputs, which are in memory.
+constexpr std::uint64_t kTableBytesMax = 4 * kGiB;
 constexpr std::uint64_t kRowsBetweenTold = 1024;
 
 struct Place {
@@ -85,8 +87,8 @@ class Reader {
     do {
       W5XDE_TRY(fields.emplace_back(), field());
     } while (take(','));
-    (void)take('\r');
-    if (!rest_.empty() && !take('\n'))
+    const bool ended = take('\r');  // some programs end lines with it alone
+    if (!take('\n') && !ended && !rest_.empty())
       return invalid("line {}: a field goes on behind its closing quote; quotes inside a field are doubled",
                      line_);
     ++next_line_;
@@ -132,11 +134,22 @@ std::optional<double> number_in(std::string_view text) {
   return number;
 }
 
+// What programs write where there is no value.
+bool means_no_value(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  constexpr std::string_view kNoValue[] = {"nan",  "-nan", "na",   "n/a", "null",
+                                           "none", "inf",  "-inf", "?",   "-"};
+  return std::ranges::find(kNoValue, text) != std::end(kNoValue);
+}
+
 // One column, row by row: a number, or the number of its text among the texts met so far.
 struct Column {
   std::string name;
   bool dropped = false;
   std::optional<bool> is_category;  // known with the first row
+  std::uint64_t unknown_line =
+      0;  // whose text, the first, made it a category, and says that there is no value
+  std::string unknown;
   std::vector<double> values;
   std::map<std::string, std::size_t, std::less<>> texts;
 
@@ -152,7 +165,19 @@ struct Column {
 
 Status take_value(Column& column, std::string text, std::uint64_t line) {
   const auto number = number_in(text);
-  if (!column.is_category) column.is_category = !number && !text.empty();
+  if (!column.is_category) {
+    column.is_category = !number && !text.empty();
+    if (*column.is_category && means_no_value(text)) {
+      column.unknown_line = line;
+      column.unknown = text;
+    }
+  }
+  if (*column.is_category && number && column.unknown_line > 0) {
+    return invalid(
+        "line {}, column '{}': '{}' is no number, and line {} has one; mend it, or say categories={} or "
+        "drop={}",
+        column.unknown_line, column.name, column.unknown, line, column.name, column.name);
+  }
   if (!*column.is_category) {
     if (!number) {
       return invalid(
@@ -230,6 +255,18 @@ Array array_of(std::string name, std::vector<T> values, DType dtype, const Shape
   return {std::move(name), view, std::move(owner)};
 }
 
+Error too_large(const std::vector<Column>& columns, const Place& place, std::uint64_t rows,
+                std::uint64_t width) {
+  const auto width_of = [&](const Column& column) { return column.name == place.label ? 0 : column.width(); };
+  const Column& widest = *std::ranges::max_element(columns, {}, width_of);
+  return invalid(
+      "{} has {} rows of {} inputs, which take {} GiB of memory; {} GiB is the most. Column '{}' has the "
+      "most "
+      "texts, {}, each of which is an input: leave it out with drop={}, or write it with fewer texts",
+      place.file, rows, width, rows * width * sizeof(float) / kGiB + 1, kTableBytesMax / kGiB, widest.name,
+      width_of(widest), widest.name);
+}
+
 Result<Array> inputs_of(const std::vector<Column>& columns, const Place& place) {
   std::uint64_t width = 0;
   for (const Column& column : columns) width += column.name == place.label ? 0 : column.width();
@@ -238,6 +275,7 @@ Result<Array> inputs_of(const std::vector<Column>& columns, const Place& place) 
     return invalid("the columns are {} inputs; {} is the most. Leave out columns of names with drop=", width,
                    kInputNumbersMax);
   const std::size_t rows = columns[0].values.size();
+  if (rows * width > kTableBytesMax / sizeof(float)) return too_large(columns, place, rows, width);
   std::vector<float> inputs(rows * width);
   std::size_t first = 0;
   for (const Column& column : columns) {
@@ -272,9 +310,14 @@ Array targets_of(const Column& label, const Place& place) {
   return array_of(name, std::move(values), DType::f32, shape);
 }
 
-// "kind: flat, house, villa"; in the order in which they are numbered, or stand side by side as inputs.
-std::vector<std::string> legend_of(const std::vector<Column>& columns) {
-  std::vector<std::string> lines;
+// The columns that are inputs, in their order. Then "kind: flat, house, villa" for each category, in the
+// order in which its texts are numbered, or stand side by side as inputs.
+std::vector<std::string> legend_of(const std::vector<Column>& columns, const Place& place) {
+  std::vector<std::string> names;
+  for (const Column& column : columns) {
+    if (column.name != place.label) names.push_back(column.name);
+  }
+  std::vector<std::string> lines = {fmt::format("columns: {}", fmt::join(names, ", "))};
   for (const Column& column : columns) {
     if (!*column.is_category) continue;
     std::vector<std::string> texts;
@@ -318,7 +361,7 @@ Result<SharedDataset> open_csv(std::string_view place, const TellProgress& progr
   std::vector<Array> all;
   all.push_back(std::move(inputs));
   W5XDE_TRY(SharedDataset arrays, make_array_dataset(std::move(all), std::move(targets)));
-  return SharedDataset(std::make_shared<Table>(std::move(arrays), legend_of(columns)));
+  return SharedDataset(std::make_shared<Table>(std::move(arrays), legend_of(columns, parsed)));
 }
 
 }  // namespace w5xde

@@ -53,12 +53,26 @@ TEST_F(CsvTest, numbers_are_one_input_each_and_categories_one_for_each_text) {
 TEST_F(CsvTest, a_table_with_other_texts_is_not_alike) {
   const std::string whole = "age,city,rent\n30,Rome,yes\n41.5,Bonn,no\n-2,Rome,yes\n";
   const auto trained = open(whole, "?label=rent").value();
-  EXPECT_EQ(trained->legend(), (std::vector<std::string>{"city: Bonn, Rome", "rent: no, yes"}));
+  EXPECT_EQ(trained->legend(),
+            (std::vector<std::string>{"columns: age, city", "city: Bonn, Rome", "rent: no, yes"}));
   EXPECT_TRUE(check_alike(*trained, *open(whole, "?label=rent").value()).ok());
   const auto other = open("age,city,rent\n30,Rome,yes\n41.5,Zug,no\n", "?label=rent").value();
   EXPECT_NE(
       check_alike(*trained, *other).error().message.find("there 'city: Bonn, Rome', here 'city: Rome, Zug'"),
       std::string::npos);
+}
+
+TEST_F(CsvTest, a_table_whose_columns_stand_in_another_order_is_not_alike) {
+  const auto trained = open("age,size,y\n30,2,0\n41,1,1\n", "?label=y").value();
+  const auto other = open("size,age,y\n2,30,0\n1,41,1\n", "?label=y").value();
+  EXPECT_NE(check_alike(*trained, *other)
+                .error()
+                .message.find("there 'columns: age, size', here 'columns: size, age'"),
+            std::string::npos);
+  const auto words = open("age,size,y\n30,2,no\n41,1,yes\n", "?label=y").value();
+  EXPECT_NE(check_alike(*words, *trained).error().message.find("in training samples alone: 'y: no, yes'"),
+            std::string::npos);
+  EXPECT_FALSE(check_alike(*trained, *words).ok());
 }
 
 TEST_F(CsvTest, a_label_of_numbers_with_a_fraction_is_a_value) {
@@ -83,6 +97,31 @@ TEST_F(CsvTest, quotes_hold_commas_quotes_and_ends_of_lines) {
   EXPECT_EQ(data->inputs()[0].shape, Shape{2});
   EXPECT_NE(error_of("t,x,y\n\"a\nb\",1,0\nc,oops,1\n", "?label=y").find("line 4, column 'x': 'oops'"),
             std::string::npos);
+}
+
+TEST_F(CsvTest, lines_may_end_with_a_carriage_return_alone) {
+  const auto data = open("x,y\r1,0\r2,1\r", "?label=y").value();
+  EXPECT_EQ(rows_of<std::int64_t>(*data).inputs, (std::vector<float>{1, 2}));
+}
+
+TEST_F(CsvTest, a_column_of_numbers_whose_first_value_is_missing_does_not_become_a_category) {
+  for (const std::string missing : {"nan", "NA", "null"}) {
+    const std::string table = "x,y\n" + missing + ",0\n" + missing + ",1\n2.5,1\n";
+    EXPECT_NE(
+        error_of(table, "?label=y").find("line 2, column 'x': '" + missing + "' is no number, and line 4"),
+        std::string::npos);
+    EXPECT_EQ(open(table, "?label=y&categories=x").value()->inputs()[0].shape, Shape{2});
+  }
+  EXPECT_EQ(open("x,y\nNA,0\nEU,1\n", "?label=y").value()->inputs()[0].shape, Shape{2}) << "North America";
+}
+
+TEST_F(CsvTest, a_table_that_would_take_too_much_memory_is_refused_with_its_widest_column) {
+  std::string table = "name,size,y\n";
+  for (int row = 0; row < 270'000; ++row) table += "n" + std::to_string(row % 4096) + ",s,0\n";
+  const std::string error = error_of(table, "?label=y");
+  EXPECT_NE(error.find("270000 rows of 4097 inputs, which take 5 GiB"), std::string::npos) << error;
+  EXPECT_NE(error.find("'name' has the most texts, 4096"), std::string::npos) << error;
+  EXPECT_NE(error.find("drop=name"), std::string::npos);
 }
 
 TEST_F(CsvTest, a_bad_value_is_named_by_line_and_column) {

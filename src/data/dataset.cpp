@@ -120,12 +120,18 @@ Status check_alike(const Dataset& training, const Dataset& evaluation) {
     return fmt::format("{} {}", name_of(field.dtype), field.shape.to_string());
   };
   const auto there = training.legend(), here = evaluation.legend();
-  for (std::size_t i = 0; i < std::min(there.size(), here.size()); ++i) {
+  if (there.size() != here.size()) {
+    const auto& [longer, which] =
+        there.size() > here.size() ? std::pair(there, "training") : std::pair(here, "evaluation");
+    return invalid(
+        "the numbers stand for words in {} samples alone: '{}'. Use data of one kind, with the same columns",
+        which, longer[std::min(there.size(), here.size())]);
+  }
+  for (std::size_t i = 0; i < there.size(); ++i) {
     if (there[i] != here[i])
       return invalid(
           "the numbers stand for other words than in training: there '{}', here '{}'. Evaluate on samples "
-          "that "
-          "have all of these texts, or hold some out of one file with --split",
+          "that have all of these words in this order, or hold some out with --split",
           there[i], here[i]);
   }
   if (training.inputs().size() != evaluation.inputs().size())

@@ -45,9 +45,13 @@ class Dataset {
   // classes.
   virtual std::uint32_t classes() const = 0;
 
-  // What its numbers stand for, where its files say it in words: a line for each class or category,
-  // "kind: flat, house, villa". Sets with different lines are not alike.
+  // What its numbers stand for, where its files say it in words: the columns in their order, then a line for
+  // each class or category, "kind: flat, house, villa". Sets with different lines are not alike.
   virtual std::vector<std::string> legend() const { return {}; }
+
+  // Whether gather() takes milliseconds a sample, because it decodes. Such samples are gathered beside the
+  // coordinator's loop, on several threads and ahead of their lease.
+  virtual bool gathers_slowly() const { return false; }
 
   // Copies the samples of these numbers, each below samples(), into memory of exactly their size: one piece
   // for each input, and the targets'. Numbers come in any order, and more than once.

@@ -26,6 +26,7 @@ class PartOfDataset final : public Dataset {
   const Field& targets() const override { return whole_->targets(); }
   std::uint32_t classes() const override { return whole_->classes(); }
   std::vector<std::string> legend() const override { return whole_->legend(); }
+  bool gathers_slowly() const override { return whole_->gathers_slowly(); }
   std::uint32_t number_in_whole(std::uint32_t number) const override {
     return whole_->number_in_whole(numbers_[number]);
   }

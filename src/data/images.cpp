@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include "base/errors.h"
 #include "base/file.h"
 
@@ -62,12 +64,23 @@ bool is_picture(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-std::vector<fs::path> sorted(const fs::path& folder, bool folders) {
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// Its folders, or its pictures.
+Result<std::vector<fs::path>> sorted(const fs::path& folder, bool folders) {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (folders ? entry.is_directory() : entry.is_regular_file() && is_picture(entry.path()))
-      found.push_back(entry.path());
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!folders && !is_picture(entry->path())) continue;
+    if (folders ? entry->is_directory(error) : entry->is_regular_file(error)) found.push_back(entry->path());
+    if (error == std::errc::no_such_file_or_directory) error.clear();  // a link to nowhere
+    if (error) break;
   }
+  if (error) return system_error(fmt::format("reading the folder {}", folder.string()), error.value());
   std::ranges::sort(found);
   return found;
 }
@@ -90,8 +103,8 @@ Result<Size> size_of_picture(const fs::path& path, Bytes bytes) {
 
 class ImageFolder final : public Dataset {
  public:
-  ImageFolder(std::vector<Picture> pictures, std::uint32_t classes, Size size, int side)
-      : pictures_(std::move(pictures)), classes_(classes), side_(side) {
+  ImageFolder(std::vector<Picture> pictures, std::vector<std::string> classes, Size size, int side)
+      : pictures_(std::move(pictures)), classes_(std::move(classes)), side_(side) {
     const int height = side > 0 ? side : size.height, width = side > 0 ? side : size.width;
     input_ = {.name = "inputs",
               .dtype = DType::u8,
@@ -102,7 +115,11 @@ class ImageFolder final : public Dataset {
   std::uint64_t samples() const override { return pictures_.size(); }
   std::span<const Field> inputs() const override { return {&input_, 1}; }
   const Field& targets() const override { return target_; }
-  std::uint32_t classes() const override { return classes_; }
+  std::uint32_t classes() const override { return static_cast<std::uint32_t>(classes_.size()); }
+  std::vector<std::string> legend() const override {
+    return {fmt::format("classes: {}", fmt::join(classes_, ", "))};
+  }
+  bool gathers_slowly() const override { return true; }
 
   Status gather(std::span<const std::uint32_t> numbers, std::span<const MutableBytes> inputs,
                 MutableBytes targets) const override {
@@ -151,21 +168,26 @@ class ImageFolder final : public Dataset {
   }
 
   std::vector<Picture> pictures_;
-  std::uint32_t classes_;
+  std::vector<std::string> classes_;
   int side_;
   Field input_;
   Field target_{.name = "targets", .dtype = DType::i32, .shape = {}};
 };
 
-// The size of the first picture, which is that of all.
+Result<Size> size_of(const Picture& picture) {
+  W5XDE_TRY(const MappedFile file, MappedFile::open(picture.path));
+  return size_of_picture(picture.path, file.bytes());
+}
+
+// The size of the first picture, which is that of all, and the channels that all need.
 Result<Size> check(const std::vector<Picture>& pictures, int side, const TellProgress& progress) {
   Size all;
   std::uint64_t done = 0;
   for (const Picture& picture : pictures) {
     tell(progress, done++, pictures.size());
-    W5XDE_TRY(const MappedFile file, MappedFile::open(picture.path));
-    W5XDE_TRY(const Size size, size_of_picture(picture.path, file.bytes()));
+    W5XDE_TRY(const Size size, size_of(picture));
     if (&picture == pictures.data()) all = size;
+    all.channels = std::max(all.channels, size.channels);
     if (side == 0 && (size.width != all.width || size.height != all.height))
       return invalid(
           "{} is {} × {}, and {} is {} × {}; pictures of different sizes need images:FOLDER,size=64",
@@ -174,31 +196,67 @@ Result<Size> check(const std::vector<Picture>& pictures, int side, const TellPro
   return all;
 }
 
+// 3 where one of them is in colour.
+Result<int> channels_of(const std::vector<Picture>& pictures) {
+  for (const Picture& picture : pictures) {
+    W5XDE_TRY(const Size size, size_of(picture));
+    if (size.channels >= 3) return 3;
+  }
+  return 1;
+}
+
+// `folder` has a folder for each of these classes.
+Result<std::vector<Picture>> find_pictures(const fs::path& folder, const std::vector<std::string>& classes) {
+  std::vector<Picture> pictures;
+  for (std::uint32_t label = 0; label < classes.size(); ++label) {
+    const fs::path of_class = folder / classes[label];
+    std::vector<fs::path> files;
+    if (is_folder(of_class)) {
+      W5XDE_TRY(files, sorted(of_class, false));
+    }
+    if (files.empty())
+      return invalid("{} has no PNG or JPEG files; remove the folder, or put the pictures of its class there",
+                     of_class.string());
+    for (const fs::path& file : files) pictures.push_back({file, label});
+  }
+  return pictures;
+}
+
+Result<std::vector<std::string>> classes_in(const fs::path& folder) {
+  W5XDE_TRY(const auto folders, sorted(folder, true));
+  std::vector<std::string> classes;
+  for (const fs::path& of_class : folders) classes.push_back(of_class.filename().string());
+  return classes;
+}
+
 }  // namespace
 
 Result<SharedDataset> open_images(std::string_view place, Split split, const TellProgress& progress) {
   W5XDE_TRY(const Place parsed, parse_place(place));
-  if (!fs::is_directory(parsed.folder)) return invalid("there is no folder {}", parsed.folder.string());
-  const bool has_splits =
-      fs::is_directory(parsed.folder / "train") && fs::is_directory(parsed.folder / "test");
+  if (!is_folder(parsed.folder)) return invalid("there is no folder {}", parsed.folder.string());
+  const fs::path test = parsed.folder / "test";
+  const bool has_splits = is_folder(parsed.folder / "train") && is_folder(test);
   if (!has_splits && split == Split::test) return SharedDataset();
-  const std::vector<fs::path> classes = sorted(has_splits ? parsed.folder / "train" : parsed.folder, true);
+  const fs::path train = has_splits ? parsed.folder / "train" : parsed.folder;
+  W5XDE_TRY(std::vector<std::string> classes, classes_in(train));
   if (classes.empty())
     return invalid("{} has no folders; it is to have one for each class, with its pictures in it",
-                   parsed.folder.string());
-  std::vector<Picture> pictures;
-  for (std::uint32_t label = 0; label < classes.size(); ++label) {
-    const fs::path folder =
-        split == Split::test ? parsed.folder / "test" / classes[label].filename() : classes[label];
-    const auto files = fs::is_directory(folder) ? sorted(folder, false) : std::vector<fs::path>();
-    if (files.empty())
-      return invalid("{} has no PNG or JPEG files; remove the folder, or put the pictures of its class there",
-                     folder.string());
-    for (const fs::path& file : files) pictures.push_back({file, label});
+                   train.string());
+  W5XDE_TRY(std::vector<Picture> pictures, find_pictures(split == Split::test ? test : train, classes));
+  W5XDE_TRY(Size size, check(pictures, parsed.side, progress));
+  if (split == Split::test) {
+    W5XDE_TRY(const auto tested, classes_in(test));
+    for (const std::string& name : tested) {
+      if (std::ranges::find(classes, name) == classes.end())
+        return invalid("{} is a class that {} does not have; remove the folder, or train on it too",
+                       (test / name).string(), train.string());
+    }
+    // A model takes what it was trained on: grey pictures become colour ones, and the other way round.
+    W5XDE_TRY(const auto trained, find_pictures(train, classes));
+    W5XDE_TRY(size.channels, channels_of(trained));
   }
-  W5XDE_TRY(const Size size, check(pictures, parsed.side, progress));
-  return SharedDataset(std::make_shared<ImageFolder>(
-      std::move(pictures), static_cast<std::uint32_t>(classes.size()), size, parsed.side));
+  return SharedDataset(
+      std::make_shared<ImageFolder>(std::move(pictures), std::move(classes), size, parsed.side));
 }
 
 }  // namespace w5xde

@@ -4,8 +4,8 @@
 //   are both images:FOLDER,size=64    pictures of any size: cut to a square in their middle, and scaled to 64
 //   × 64
 //
-// Inputs are u8 pixels, [3, height, width]; [1, height, width] where the first picture is grey. Pictures are
-// decoded when they are wanted, ahead of their lease.
+// Inputs are u8 pixels, [3, height, width]; [1, height, width] where all pictures of the train split are
+// grey. Pictures are decoded when they are wanted, ahead of their lease.
 #pragma once
 
 #include <string_view>

@@ -109,6 +109,51 @@ TEST_F(ImagesTest, grey_pictures_have_one_plane) {
   EXPECT_EQ(gather(*data, {0}).inputs, std::vector<std::byte>(4, std::byte{7}));
 }
 
+TEST_F(ImagesTest, folders_with_other_classes_are_not_alike) {
+  for (const char* name : {"one/cat/1.png", "one/dog/1.png", "two/cat/1.png", "two/cow/1.png"})
+    write_png(name, 2, 2, 1);
+  const auto one = open("/one").value(), two = open("/two").value();
+  EXPECT_TRUE(check_alike(*one, *open("/one").value()).ok());
+  EXPECT_NE(
+      check_alike(*one, *two).error().message.find("there 'classes: cat, dog', here 'classes: cat, cow'"),
+      std::string::npos);
+}
+
+TEST_F(ImagesTest, one_picture_in_colour_makes_all_of_them_so) {
+  write_png("a/1.png", 2, 2, 7, 1);
+  write_png("a/2.png", 2, 2, 20);
+  const auto data = open().value();
+  EXPECT_EQ(data->inputs()[0].shape, (Shape{3, 2, 2}));
+  EXPECT_EQ(gather(*data, {0}).inputs, std::vector<std::byte>(12, std::byte{7}));
+}
+
+TEST_F(ImagesTest, the_test_split_has_the_channels_of_the_train_split) {
+  write_png("grey/train/a/1.png", 2, 2, 7, 1);
+  write_png("grey/test/a/1.png", 2, 2, 20);
+  EXPECT_EQ(open("/grey", Split::test).value()->inputs()[0].shape, (Shape{1, 2, 2}));
+  write_png("colour/train/a/1.png", 2, 2, 7, 1);
+  write_png("colour/train/a/2.png", 2, 2, 7);
+  write_png("colour/test/a/1.png", 2, 2, 20, 1);
+  EXPECT_EQ(open("/colour", Split::test).value()->inputs()[0].shape, (Shape{3, 2, 2}));
+}
+
+TEST_F(ImagesTest, a_class_that_the_train_split_does_not_have_is_named) {
+  for (const char* name : {"train/a/1.png", "test/a/1.png", "test/b/1.png"}) write_png(name, 2, 2, 7);
+  const auto test = open("", Split::test);
+  ASSERT_FALSE(test.ok());
+  EXPECT_NE(test.error().message.find("test/b is a class that"), std::string::npos) << test.error().message;
+}
+
+TEST_F(ImagesTest, a_name_that_is_too_long_and_a_link_in_a_circle_are_errors_and_end_nothing) {
+  EXPECT_NE(error_of("/" + std::string(300, 'x')).find("there is no folder"), std::string::npos);
+  write_png("a/1.png", 2, 2, 7);
+  std::filesystem::create_symlink("2.png", folder_ / "a/2.png");
+  EXPECT_NE(error_of().find("reading the folder " + (folder_ / "a").string()), std::string::npos);
+  std::filesystem::remove(folder_ / "a/2.png");
+  std::filesystem::create_symlink("nowhere.png", folder_ / "a/2.png");
+  EXPECT_EQ(open().value()->samples(), 1u);
+}
+
 TEST_F(ImagesTest, what_cannot_be_read_is_named) {
   EXPECT_NE(error_of().find("has no folders"), std::string::npos);
   std::filesystem::create_directories(folder_ / "empty");

@@ -87,7 +87,8 @@ Result<RunFolder> RunFolder::open(const fs::path& folder, Disk& disk) {
   // A coordinator may have been killed after it renamed a checkpoint and before the name was durable.
   W5XDE_CHECK(disk.sync_folder(checkpoints_folder));
   constexpr std::array<std::string_view, 2> kCheckpointFiles = {kStepPrefix, kBestName};
-  constexpr std::array<std::string_view, 3> kRunFiles = {"run.toml.", "summary.json.", "model.pt."};
+  constexpr std::array<std::string_view, 4> kRunFiles = {"run.toml.", "summary.json.", "model.pt.",
+                                                         "frozen.safetensors."};
   remove_temporaries(disk, checkpoints_folder, kCheckpointFiles);
   remove_temporaries(disk, folder, kRunFiles);
   return RunFolder(folder, disk, std::move(lock));

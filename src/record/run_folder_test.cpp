@@ -344,6 +344,7 @@ TEST_F(RunFolderTest, is_cleared_of_what_a_killed_coordinator_left_half_written)
   put(checkpoints_folder() / "best.safetensors.tmp", "half");
   put(checkpoints_folder() / "mine.tmp", "not ours");
   put(path_ / "summary.json.4711.tmp", "half");
+  put(path_ / "frozen.safetensors.4711.tmp", "half");
   const auto looking = RunFolder::look(path_);  // may look while the writer of these still writes
   EXPECT_TRUE(fs::exists(path_ / "summary.json.4711.tmp"));
   const RunFolder run = opened(path_);

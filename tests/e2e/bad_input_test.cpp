@@ -78,6 +78,16 @@ TEST_F(BadInputTest, unknown_data_is_refused_with_the_kinds_there_are) {
          {"'parquet:a'", "npy:", "idx:"});
 }
 
+TEST_F(BadInputTest, labels_that_do_not_count_are_shown_once_they_are_said_to_be_such) {
+  save_npy("x.npy", "n.zeros((4, 3), 'f4')");
+  save_npy("y.npy", "n.array([0, -100, 1, 1])");
+  expect(kUsage, {"data", "npy:x.npy,y.npy"}, {"--ignore-index"});
+  Process shown = pool_.start({"data", "npy:x.npy,y.npy", "--ignore-index", "-100"}, {.with_output = true});
+  EXPECT_EQ(shown.wait(), kSuccess);
+  EXPECT_NE(shown.said().find("samples of each class  0: 1, 1: 2; ignored: 1"), std::string::npos)
+      << shown.said();
+}
+
 TEST_F(BadInputTest, an_unknown_flag_is_refused) {
   expect(kUsage, Words{"train", "run"} + kMlp + Words{"--learning-rat", "1"}, {"--learning-rat", "--help"});
 }

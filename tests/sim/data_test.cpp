@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include "base/errors.h"
 #include "sim/sim_pool.h"
@@ -63,6 +64,56 @@ TEST(DataTest, data_to_evaluate_on_that_cannot_be_read_ends_the_run_as_well) {
   pool.add_nodes(2);
   EXPECT_EQ(pool.run(), "corrupt: reading the data: 500.png is damaged");
   EXPECT_GE(pool.newest_checkpoint().info().step, 10u);
+}
+
+// `synthetic`, which says that it takes long.
+class Slow final : public Dataset {
+ public:
+  explicit Slow(std::uint64_t seed) : whole_(open_dataset("synthetic", Split::train, seed).value()) {}
+
+  std::uint64_t samples() const override { return whole_->samples(); }
+  std::span<const Field> inputs() const override { return whole_->inputs(); }
+  const Field& targets() const override { return whole_->targets(); }
+  std::uint32_t classes() const override { return whole_->classes(); }
+  bool gathers_slowly() const override { return true; }
+  Status gather(std::span<const std::uint32_t> numbers, std::span<const MutableBytes> inputs,
+                MutableBytes targets) const override {
+    if (std::this_thread::get_id() == loop_thread_) on_loop_ = true;
+    return whole_->gather(numbers, inputs, targets);
+  }
+  bool was_gathered_on_loop() const { return on_loop_; }
+
+ private:
+  std::shared_ptr<const Dataset> whole_;
+  const std::thread::id loop_thread_ = std::this_thread::get_id();
+  mutable std::atomic<bool> on_loop_ = false;
+};
+
+TEST(DataTest, samples_that_take_long_never_hold_up_the_loop_and_a_run_has_the_same_bits) {
+  for (const auto& [mode, caching] :
+       {std::pair(Mode::sync, SampleCaching::off), std::pair(Mode::sync, SampleCaching::on),
+        std::pair(Mode::async, SampleCaching::off)}) {
+    RunConfig config = sim_config();
+    config.mode = mode;
+    config.transport.sample_cache = caching;
+    config.evaluate_every = 5;
+    const auto data = std::make_shared<Slow>(config.seed), evaluation = std::make_shared<Slow>(config.seed);
+    SimPool pool(config);
+    pool.train_on(data);
+    pool.evaluate_on(evaluation);
+    pool.add_nodes(3);
+    std::uint64_t turns = 0;
+    pool.on_turn = [&] {
+      if (++turns % 200 == 0) (void)pool.kill_node(turns / 200 % 3);
+    };
+    EXPECT_EQ(pool.run(), "ok");
+    EXPECT_FALSE(data->was_gathered_on_loop());
+    EXPECT_FALSE(evaluation->was_gathered_on_loop());
+    EXPECT_TRUE(pool.coordinator().summary().audit.passed());
+    if (mode == Mode::sync) {
+      EXPECT_EQ(pool.coordinator().summary().parameters_hash, plain_hash(config));
+    }
+  }
 }
 
 TEST(DataTest, an_async_run_ends_so_too_and_goes_on_once_the_data_is_mended) {

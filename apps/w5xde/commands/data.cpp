@@ -1,6 +1,8 @@
 // w5xde data: what a data set holds, before anything is trained on it.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/work_progress.h"
 #include "commands/command.h"
 #include "commands/data_report.h"
@@ -14,13 +16,14 @@ struct DataCommand {
   std::string spec;
   std::uint32_t samples = 2;
   std::uint64_t seed = 1;
+  std::optional<std::int64_t> ignore_index;
 };
 
 Status show(const DataCommand& options) {
   const SteadyClock clock;
   const auto open = [&](Split split) {
     WorkProgress progress(nullptr, clock, "reading " + options.spec);
-    return open_dataset(options.spec, split, options.seed, std::nullopt, progress.teller());
+    return open_dataset(options.spec, split, options.seed, options.ignore_index, progress.teller());
   };
   W5XDE_TRY(const auto train, open(Split::train));
   W5XDE_TRY(const auto test, open(Split::test));
@@ -43,6 +46,7 @@ void add_data(CLI::App& app, ExitCode& code) {
   const auto options = std::make_shared<DataCommand>();
   command->add_option("SPEC", options->spec, "As --data of `w5xde train` has it")->required();
   command->add_option("--samples", options->samples, "How many samples to show");
+  command->add_option("--ignore-index", options->ignore_index, "Targets of this class do not count, as -100");
   command->add_option("--seed", options->seed, "Of data that is generated");
   command->footer(
       "Examples:\n"

@@ -118,19 +118,22 @@ Result<std::string> classes_text(const Dataset& data) {
   const std::uint64_t bytes = data.samples() * data.sample_bytes();
   if (data.classes() == 0 || targets.shape.rank() > 0 || bytes > kCountedBytesMax) return std::string();
   std::vector<std::uint64_t> counts(data.classes());
+  std::uint64_t without_class = 0;  // targets that --ignore-index names
   std::vector<std::uint32_t> numbers;
   for (std::uint64_t first = 0; first < data.samples(); first += numbers.size()) {
     numbers.resize(std::min<std::uint64_t>(kCountedAtOnce, data.samples() - first));
     std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
     W5XDE_TRY(const Gathered some, gather(data, numbers));
-    for (const double label : numbers_of(targets, some.targets)) ++counts[static_cast<std::size_t>(label)];
+    for (const double label : numbers_of(targets, some.targets))
+      ++(label >= 0 && label < data.classes() ? counts[static_cast<std::size_t>(label)] : without_class);
   }
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(counts.size(), kClassesShown); ++i)
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", i, grouped(counts[i]));
   if (counts.size() > kClassesShown) text += ", …";
   const auto [least, most] = std::ranges::minmax(counts);
-  return fmt::format("  samples of each class  {}\n", least == most ? grouped(least) : text);
+  const std::string rest = without_class > 0 ? fmt::format("; ignored: {}", grouped(without_class)) : "";
+  return fmt::format("  samples of each class  {}{}\n", least == most ? grouped(least) : text, rest);
 }
 
 }  // namespace

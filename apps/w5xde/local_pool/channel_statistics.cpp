@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/errors.h"
@@ -90,8 +91,10 @@ Status measure_normalization(const Dataset& data, SamplePreparation& preparation
     if (!std::isfinite(mean) || !std::isfinite(deviation))
       return invalid("--normalize auto: there is NaN or infinity in channel {}", channel);
     preparation.mean.push_back(static_cast<float>(mean));
-    // Below what f32 tells apart, it is rounding.
-    const bool same = deviation <= 1e-6 * std::max(1.0, std::abs(mean));
+    // Below what f32 tells apart it is rounding, in whatever unit the numbers are; and one can be divided by
+    // it.
+    const double least = std::max<double>(1e-6 * std::abs(mean), std::numeric_limits<float>::min());
+    const bool same = deviation <= least;
     preparation.deviation.push_back(same ? 1.F : static_cast<float>(deviation));
   }
   return {};

@@ -57,6 +57,18 @@ TEST(ChannelStatistics, of_a_table_are_those_of_its_columns_and_of_pixels_from_0
   EXPECT_EQ(of_pixels.deviation, std::vector<float>{0.5});
 }
 
+TEST(ChannelStatistics, of_small_numbers_are_their_own_and_one_only_where_all_is_the_same) {
+  const auto data = data_of<float>(100, DType::f32, {3}, [](std::size_t sample, std::size_t i) {
+    return i == 0 ? (sample % 2 == 0 ? 4e-7 : 6e-7) : i == 1 ? 5e-7 : 0.0;
+  });
+  SamplePreparation preparation;
+  ASSERT_TRUE(measure_normalization(*data, preparation).ok());
+  EXPECT_FLOAT_EQ(preparation.mean[0], 5e-7F);
+  EXPECT_FLOAT_EQ(preparation.deviation[0], 1e-7F);
+  EXPECT_EQ(preparation.deviation[1], 1);
+  EXPECT_EQ(preparation.deviation[2], 1);
+}
+
 // Of more samples than are looked at, those that are lie evenly among all.
 TEST(ChannelStatistics, of_many_samples_are_those_of_some_from_all_over) {
   const auto data = data_of<float>(30'000, DType::f32, {1},
