@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "base/errors.h"
 #include "commands/command.h"
@@ -84,7 +85,8 @@ Result<StatusReport> ask(const Address& address, double wait_seconds) {
 
 Result<RunStatus> status_of(const std::string& target, double wait_seconds) {
   const auto ask_there = [wait_seconds](const Address& address) { return ask(address, wait_seconds); };
-  if (std::filesystem::is_directory(target)) return status_of_folder(target, ask_there);
+  std::error_code error;
+  if (std::filesystem::is_directory(target, error)) return status_of_folder(target, ask_there);
   if (target.find(':') == std::string::npos)
     return invalid("there is no run folder {}; give one, or a coordinator's HOST:PORT", target);
   W5XDE_TRY(const Address address, parse_address(target));

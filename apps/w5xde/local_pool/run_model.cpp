@@ -12,7 +12,8 @@ bool is_named_as_script(const std::filesystem::path& file) {
 }
 
 bool is_script(const std::string& model) {
-  return is_named_as_script(model) || std::filesystem::is_regular_file(model);
+  std::error_code error;  // such a name may be no file's: too long, for one
+  return is_named_as_script(model) || std::filesystem::is_regular_file(model, error);
 }
 
 ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device) {

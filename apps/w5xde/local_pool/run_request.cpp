@@ -68,7 +68,8 @@ bool is_begun(const std::filesystem::path& folder) {
 }
 
 Status check_model_file(const std::string& model) {
-  if (!is_script(model) || std::filesystem::exists(model)) return {};
+  std::error_code error;
+  if (!is_script(model) || std::filesystem::exists(model, error)) return {};
   return invalid(
       "there is no file {}; --model takes a TorchScript file, as "
       "torch.jit.script(model).save(\"{}\") makes it",
