@@ -2,7 +2,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
+#include "base/errors.h"
 #include "commands/command.h"
 #include "commands/usage_error.h"
 
@@ -31,6 +34,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& refusal) {
     if (refusal.get_exit_code() == 0) return program->exit(refusal);  // help and version
     return report(usage_error(*program, refusal, {argv + 1, argv + argc}));
+  } catch (const std::bad_alloc&) {
+    return report(Error{ErrorKind::system, "out of memory"});
+  } catch (const std::exception& unforeseen) {
+    return report(Error{ErrorKind::system, unforeseen.what()});
   }
   return code;
 }

@@ -10,8 +10,8 @@ namespace w5xde {
 namespace {
 
 constexpr std::uint32_t kEvaluationBatch = 256;
-// Copying these takes a few milliseconds.
-constexpr std::uint64_t kTogetherBytesMax = 16 * kMiB;
+// Copying these into new memory takes a few milliseconds.
+constexpr std::uint64_t kTogetherBytesMax = 4 * kMiB;
 
 std::uint64_t first_slot_of(const Grant& grant, const StepSlots& steps) {
   return (grant.work == Work::train ? steps.first_slot_of(grant.step) : 0) + grant.block.first_slot;

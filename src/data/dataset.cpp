@@ -56,29 +56,30 @@ struct Source {
   std::string_view name;
   std::string_view usage;
   bool takes_place;
-  bool has_test_split;
+  enum class Test { none, own, end_of_file } test_split;
   Result<SharedDataset> (*open)(const Request&);
 };
 
 constexpr std::array<Source, 10> kSources = {{
-    {"synthetic", "synthetic", false, true, [](const Request& r) { return make_synthetic(r.split, r.seed); }},
-    {"idx", "idx:FOLDER or idx:IMAGES,LABELS", true, true,
+    {"synthetic", "synthetic", false, Source::Test::own,
+     [](const Request& r) { return make_synthetic(r.split, r.seed); }},
+    {"idx", "idx:FOLDER or idx:IMAGES,LABELS", true, Source::Test::own,
      [](const Request& r) { return open_idx(r.place, r.split); }},
-    {"cifar10", "cifar10:FOLDER", true, true,
+    {"cifar10", "cifar10:FOLDER", true, Source::Test::own,
      [](const Request& r) { return open_cifar10(r.place, r.split); }},
-    {"csv", "csv:FILE?label=COLUMN", true, false,
+    {"csv", "csv:FILE?label=COLUMN", true, Source::Test::none,
      [](const Request& r) { return open_csv(r.place, r.progress); }},
-    {"images", "images:FOLDER[,size=N]", true, true,
+    {"images", "images:FOLDER[,size=N]", true, Source::Test::own,
      [](const Request& r) { return open_images(r.place, r.split, r.progress); }},
-    {"npy", "npy:INPUTS[,MORE],TARGETS", true, false,
+    {"npy", "npy:INPUTS[,MORE],TARGETS", true, Source::Test::none,
      [](const Request& r) { return open_npy(r.place, r.ignored); }},
-    {"safetensors", "safetensors:FILE", true, false,
+    {"safetensors", "safetensors:FILE", true, Source::Test::none,
      [](const Request& r) { return open_safetensors(r.place, r.ignored); }},
-    {"text", "text:FILE[,context=N]", true, true,
+    {"text", "text:FILE[,context=N]", true, Source::Test::end_of_file,
      [](const Request& r) { return open_text(r.place, r.split); }},
-    {"tokens", "tokens:FILE.npy[,context=N] or tokens:FILE.bin:u16[,context=N]", true, true,
-     [](const Request& r) { return open_tokens(r.place, r.split); }},
-    {"random", "random:FEATURES,CLASSES[,SAMPLES]", true, false,
+    {"tokens", "tokens:FILE.npy[,context=N] or tokens:FILE.bin:u16[,context=N]", true,
+     Source::Test::end_of_file, [](const Request& r) { return open_tokens(r.place, r.split); }},
+    {"random", "random:FEATURES,CLASSES[,SAMPLES]", true, Source::Test::none,
      [](const Request& r) { return make_random(r.place, r.seed); }},
 }};
 
@@ -91,8 +92,15 @@ Error unknown_source(std::string_view spec) {
 
 Result<SharedDataset> open_from(const Source& source, const Request& request) {
   if (source.takes_place == request.place.empty()) return invalid("it is written {}", source.usage);
-  if (request.split == Split::test && !source.has_test_split) return SharedDataset();
-  return source.open(request);
+  if (request.split == Split::test && source.test_split == Source::Test::none) return SharedDataset();
+  if (request.split != Split::evaluation || source.test_split == Source::Test::end_of_file)
+    return source.open(request);
+  Request part = request;
+  part.split = Split::test;
+  W5XDE_TRY(SharedDataset test, open_from(source, part));
+  if (test) return test;
+  part.split = Split::train;
+  return source.open(part);
 }
 
 }  // namespace

@@ -74,7 +74,9 @@ class Dataset {
   virtual std::uint32_t number_in_whole(std::uint32_t number) const { return number; }
 };
 
-enum class Split { train, test };
+// `evaluation`: of a data set that was named to evaluate on. Its test split where it has one, else all of it;
+// of text and tokens, whose test split is only the end of their file, all.
+enum class Split { train, test, evaluation };
 
 // Opens what --data names:
 //

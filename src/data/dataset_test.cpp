@@ -41,6 +41,31 @@ TEST(DatasetTest, every_kind_opens_by_its_name) {
   EXPECT_EQ((*open_dataset("synthetic", Split::test, 1))->samples(), 1000u);
 }
 
+TEST(DatasetTest, what_is_named_to_evaluate_on_is_a_test_split_or_else_all_there_is) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path().string() + "/val.txt";
+  write_file(file, std::string(101, 'a'));
+  const auto samples = [](const std::string& spec, Split split) {
+    return open_dataset(spec, split, 1).value()->samples();
+  };
+  for (const std::string& spec : {"text:" + file + ",context=10", "tokens:" + file + ":u8,context=10"}) {
+    EXPECT_EQ(samples(spec, Split::train), 9u);
+    EXPECT_EQ(samples(spec, Split::evaluation), 10u);
+  }
+  EXPECT_EQ(samples("random:3,2,7", Split::evaluation), 7u);
+  std::vector<std::byte> memory[2];
+  for (const Split split : {Split::test, Split::evaluation}) {
+    const auto data = open_dataset("synthetic", split, 1).value();
+    std::vector<std::byte>& inputs = memory[split == Split::test ? 0 : 1];
+    inputs.resize(data->inputs()[0].sample_bytes());
+    std::vector<std::byte> targets(data->targets().sample_bytes());
+    const std::uint32_t number = 0;
+    const MutableBytes place(inputs);
+    ASSERT_TRUE(data->gather({&number, 1}, {&place, 1}, targets).ok());
+  }
+  EXPECT_EQ(memory[0], memory[1]);
+}
+
 TEST(DatasetTest, an_unknown_kind_is_answered_with_the_known_ones) {
   for (const std::string spec : {"", "mnist", ":", "Idx:folder", "/some/folder"}) {
     const std::string refusal = refusal_of_spec(spec);

@@ -91,20 +91,21 @@ std::int64_t IdRow::at(std::uint64_t i) const {
 }
 
 Result<SharedDataset> make_windows(IdRow row, std::uint32_t context, Split split) {
-  const std::uint64_t test = row.size() / kTestPart;
+  const std::uint64_t test = split == Split::evaluation ? 0 : row.size() / kTestPart;
   const std::uint64_t train = row.size() - test;
-  const std::uint64_t ids = split == Split::train ? train : test;
+  const std::uint64_t ids = split == Split::test ? test : train;
   const std::uint64_t windows = ids == 0 ? 0 : (ids - 1) / context;  // the last target is one id further
   if (windows == 0 && split == Split::test) return SharedDataset();
   if (windows == 0)
     return invalid(
-        "{} has {} ids, of which {} are for training, and a window with context={} takes {}; give a longer "
+        "{} has {} ids, of which {} are for {}, and a window with context={} takes {}; give a longer "
         "file, or a smaller context",
-        row.name, row.size(), train, context, context + 1);
+        row.name, row.size(), train, split == Split::evaluation ? "evaluation" : "training", context,
+        context + 1);
   if (windows > std::numeric_limits<std::uint32_t>::max())
     return invalid("{} has {} windows, 4294967295 is the most; give a larger context", row.name, windows);
   return SharedDataset(
-      std::make_shared<Windows>(std::move(row), context, split == Split::train ? 0 : train, windows));
+      std::make_shared<Windows>(std::move(row), context, split == Split::test ? train : 0, windows));
 }
 
 Result<WindowPlace> parse_window_place(std::string_view place) {

@@ -2,7 +2,8 @@
 // targets the id after each of them.
 //
 // A window begins where the one before it ends, so that an epoch sees each id once; ids at the end that make
-// no window are left out. The last tenth of the row is the test split.
+// no window are left out. The last tenth of the row is the test split; a row that was named to evaluate on is
+// for that as a whole.
 #pragma once
 
 #include <cstdint>

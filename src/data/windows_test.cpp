@@ -86,6 +86,14 @@ RC_GTEST_PROP(WindowsTest, an_epoch_sees_each_id_of_its_split_once_but_what_make
   }
 }
 
+TEST(WindowsTest, a_row_that_is_named_to_evaluate_on_is_used_as_a_whole) {
+  const IdRow row = row_of<std::uint8_t>(100, IdRow::Type::u8);
+  const auto data = make_windows(row, 9, Split::evaluation).value();
+  EXPECT_EQ(data->samples(), 11u);  // 99 of 100 ids, and the one after them
+  EXPECT_EQ(gather_from(*data, {0, 10}).inputs, ids_from<std::uint8_t>(0, 9) + ids_from<std::uint8_t>(90, 9));
+  EXPECT_TRUE(says(refusal_of(make_windows(row, 100, Split::evaluation)), "of which 100 are for evaluation"));
+}
+
 TEST(WindowsTest, a_row_that_is_shorter_than_a_window_is_refused_with_both_lengths) {
   EXPECT_TRUE(
       says(refusal_of(make_windows(row_of<std::uint8_t>(100, IdRow::Type::u8), 90, Split::train)),

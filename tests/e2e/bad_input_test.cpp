@@ -88,6 +88,16 @@ TEST_F(BadInputTest, labels_that_do_not_count_are_shown_once_they_are_said_to_be
       << shown.said();
 }
 
+TEST_F(BadInputTest, a_name_that_is_too_long_for_a_file_is_refused_like_any_other) {
+  const std::string name(300, 'x');
+  expect(kUsage, {"train", "run", "--model", name, "--data", "synthetic"}, {name});
+  expect(kUsage, {"data", "cifar10:" + name}, {"data_batch_1.bin"});
+  expect(kUsage, {"data", "images:" + name}, {"there is no folder"});
+  expect(kUsage, {"status", name}, {"there is no run folder"});
+  // What nobody foresaw ends with an error too.
+  expect(kFailed, {"inspect", name}, {"File name too long"});
+}
+
 TEST_F(BadInputTest, an_unknown_flag_is_refused) {
   expect(kUsage, Words{"train", "run"} + kMlp + Words{"--learning-rat", "1"}, {"--learning-rat", "--help"});
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "base/errors.h"
 #include "commands/command.h"
@@ -112,13 +113,14 @@ Result<StatusReport> ask(const Route& route, double wait_seconds) {
 
 Result<RunStatus> status_of(const StatusCommand& options) {
   const std::string& target = options.target;
-  if (std::filesystem::is_directory(target)) {
+  std::error_code error;
+  if (std::filesystem::is_directory(target, error)) {
     return status_of_folder(target, [&](const Address& address) -> Result<StatusReport> {
       W5XDE_TRY(const Route route, Route::to_owner(target, address));
       return ask(route, options.wait_seconds);
     });
   }
-  if (target.find(':') == std::string::npos && !std::filesystem::is_regular_file(target))
+  if (target.find(':') == std::string::npos && !std::filesystem::is_regular_file(target, error))
     return invalid("there is no run folder {}; give one, an invitation, or a coordinator's HOST:PORT",
                    target);
   W5XDE_TRY(const Route route, Route::find(target, options.certificates));

@@ -175,7 +175,9 @@ class HostProcess {
   HostProcess(int socket, int ended, const EngineHost::Options& options)
       : socket_(socket), ended_(ended), options_(options) {}
 
-  [[noreturn]] void run() {
+  // noexcept: what is thrown in this process or in those that it forks must not unwind into main, whose
+  // objects are the first process's.
+  [[noreturn]] void run() noexcept {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     // Ctrl-C reaches every process of the terminal; the coordinator decides when its nodes leave.
     std::signal(SIGINT, SIG_IGN);

@@ -20,7 +20,8 @@ namespace w5xde {
 namespace {
 
 // Computes slots for options.seconds; slots per second.
-Result<double> lane(const Workbench& bench, const LaneOptions& options) {
+// noexcept: it is a forked process, which must not unwind into main.
+Result<double> lane(const Workbench& bench, const LaneOptions& options) noexcept {
   W5XDE_TRY(const auto engine, bench.make_engine());
   const std::uint64_t floats = engine->description().floats();
   AlignedBuffer state(floats * sizeof(float)), contribution(floats * sizeof(float));

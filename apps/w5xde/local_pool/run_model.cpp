@@ -14,7 +14,8 @@ bool is_named_as_script(const std::filesystem::path& file) {
 }
 
 bool is_script(const std::string& model) {
-  return is_named_as_script(model) || std::filesystem::is_regular_file(model);
+  std::error_code error;  // such a name may be no file's: too long, for one
+  return is_named_as_script(model) || std::filesystem::is_regular_file(model, error);
 }
 
 ModelOptions model_options(const RunConfig& config, const Dataset& data, const std::string& device) {
@@ -31,8 +32,9 @@ ModelOptions model_options(const RunConfig& config, const Dataset& data, const s
 }
 
 Result<std::string> hash_of_first(std::initializer_list<std::filesystem::path> files) {
+  std::error_code error;
   for (const auto& file : files) {
-    if (!std::filesystem::is_regular_file(file)) continue;
+    if (!std::filesystem::is_regular_file(file, error)) continue;
     W5XDE_TRY(const MappedFile mapped, MappedFile::open(file));
     return sha256_hex(mapped.bytes());
   }

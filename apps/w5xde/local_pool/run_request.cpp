@@ -68,7 +68,8 @@ bool is_begun(const std::filesystem::path& folder) {
 }
 
 Status check_model_file(const std::string& model) {
-  if (!is_script(model) || std::filesystem::exists(model)) return {};
+  std::error_code error;
+  if (!is_script(model) || std::filesystem::exists(model, error)) return {};
   return invalid(
       "there is no file {}; --model takes a TorchScript file, as "
       "torch.jit.script(model).save(\"{}\") makes it",
@@ -76,7 +77,8 @@ Status check_model_file(const std::string& model) {
 }
 
 Status check_init(const std::string& init) {
-  if (init.empty() || std::filesystem::exists(init)) return {};
+  std::error_code error;
+  if (init.empty() || std::filesystem::exists(init, error)) return {};
   return invalid(
       "--init: there is no file and no run {}; it takes weights as `w5xde export` writes them, or a run's "
       "folder",
@@ -122,10 +124,10 @@ Result<RunData> open_samples(const RunConfig& config, const Log* log) {
   };
   W5XDE_TRY(data.train, open(config.data, Split::train));
   const std::string& other = config.evaluation_data;
-  W5XDE_TRY(data.evaluation, open(other.empty() ? config.data : other, Split::test));
-  if (!other.empty() && !data.evaluation) {
-    W5XDE_TRY(data.evaluation, open(other, Split::train));
-  }
+  // Who names the training data to evaluate on means its test split.
+  const bool own = other.empty() || other == config.data;
+  W5XDE_TRY(data.evaluation, own ? open(config.data, Split::test) : open(other, Split::evaluation));
+  if (!other.empty() && !data.evaluation) data.evaluation = data.train;
   if (config.split == 0) return data;
   if (data.evaluation) {
     return invalid(
