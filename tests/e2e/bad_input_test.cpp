@@ -283,14 +283,6 @@ TEST_F(BadInputTest, a_start_that_fails_leaves_no_folder) {
   expect(kUsage, {"train", "fresh", "--model", "transformer", "--data", "synthetic"}, {"'transformer'"});
   expect(kUsage, {"train", "fresh", "--model", "mlp:10,20,10", "--data", "idx:nowhere"}, {"nowhere"});
   EXPECT_FALSE(fs::exists(pool_.folder() / "fresh"));
-  // Refused by the engine, when the folders are there already.
-  const Words misfit = {"--model", "mlp:11,4", "--data", "random:8,4"};
-  expect(kUsage, Words{"train", "made/for/it"} + misfit, {"11"});
-  EXPECT_FALSE(fs::exists(pool_.folder() / "made"));
-  fs::create_directories(pool_.folder() / "mine");
-  expect(kUsage, Words{"train", "mine/run"} + misfit, {"11"});
-  EXPECT_FALSE(fs::exists(pool_.folder() / "mine/run"));
-  EXPECT_TRUE(fs::exists(pool_.folder() / "mine"));
 }
 
 TEST_F(BadInputTest, the_summary_has_a_switch_of_its_own) {

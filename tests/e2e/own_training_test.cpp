@@ -129,6 +129,16 @@ TEST_F(OwnTrainingTest, weights_of_another_model_are_refused_by_name_and_leave_n
   EXPECT_FALSE(fs::exists(pool_.folder() / "second"));
 }
 
+TEST_F(OwnTrainingTest, a_start_that_the_engine_refuses_leaves_the_folders_of_others) {
+  const Words misfit = {"--model", "mlp:11,4"};
+  expect(kUsage, train("made/for/it", misfit), {"11"});
+  EXPECT_FALSE(fs::exists(pool_.folder() / "made"));
+  fs::create_directories(pool_.folder() / "mine");
+  expect(kUsage, train("mine/run", misfit), {"11"});
+  EXPECT_FALSE(fs::exists(pool_.folder() / "mine/run"));
+  EXPECT_TRUE(fs::exists(pool_.folder() / "mine"));
+}
+
 // mixed.pt has BatchNorm, whose statistics are buffers.
 TEST_F(OwnTrainingTest, a_torchscript_model_begins_with_its_parameters_and_its_buffers) {
   const auto mixed = [](const std::string& run_folder, const Words& more) {
