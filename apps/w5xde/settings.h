@@ -31,7 +31,7 @@ struct Setting {
   std::function<Status(const std::string&)> set;
   bool text;                              // written to run.toml in quotes
   std::vector<std::string> choices = {};  // the values that it takes, where they are few
-  const char* group = kMainGroup;         // of --help
+  std::string group = kMainGroup;         // of --help
 };
 
 // Every setting, bound to `c`.
