@@ -115,7 +115,7 @@ class TorchEngine : public Engine {
   Draws evaluation_draws_;  // a model that draws in training may not draw here
   // A node's first slot is a warm-up with zeros; the second has real samples.
   unsigned training_to_watch_ = 2, evaluations_to_watch_ = 2;
-  AlignedBuffer copy_;            // of the state, as long as the model is watched
+  AlignedBuffer copy_;            // of the state, during a slot that is watched
   std::optional<Error> refused_;  // for good: what forward() left behind is still there
 
   // The parameters as views of one state. Nodes alternate between two states: the views are made once.
@@ -380,10 +380,7 @@ Result<at::Tensor> TorchEngine::evaluation_loss(std::span<const float> state, at
 // parameters is refused when that is seen: until then it gets a copy.
 std::span<const float> TorchEngine::watched(std::span<const float> state, unsigned times_to_look) {
   if (!scripted_ || !device_.is_cpu()) return state;
-  if (times_to_look == 0) {
-    copy_ = {};
-    return state;
-  }
+  if (times_to_look == 0) return state;
   const MutableBytes copy = copy_.take(state.size_bytes());
   std::ranges::copy(std::as_bytes(state), copy.begin());
   return {reinterpret_cast<const float*>(copy.data()), state.size()};
@@ -416,11 +413,12 @@ Result<Sums> TorchEngine::compute(std::span<const float> state, const Slot& slot
     return compute_slot(state, slot, {addends, contribution});
   });
   if (!computed.ok()) gradients_.discard();
+  copy_ = {};  // a node that only stands by has computed a slot too, to warm up
   return computed;
 }
 
 Result<Evaluation> TorchEngine::evaluate(std::span<const float> state, const SlotSamples& samples) {
-  return without_exceptions("evaluating", [&]() -> Result<Evaluation> {
+  auto evaluated = without_exceptions("evaluating", [&]() -> Result<Evaluation> {
     start();
     W5XDE_CHECK(check_floats(state.size()));
     W5XDE_CHECK(samples_.load(samples));
@@ -434,6 +432,8 @@ Result<Evaluation> TorchEngine::evaluate(std::span<const float> state, const Slo
     loss_.count(outputs, samples_.targets(), evaluation);
     return evaluation;
   });
+  copy_ = {};
+  return evaluated;
 }
 
 Result<Outputs> TorchEngine::predict(std::span<const float> state, const SampleInputs& inputs) {
